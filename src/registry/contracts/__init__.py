@@ -1,0 +1,1 @@
+"""What the stages promise each other. Shapes: B sequences, N draft nodes, V vocabulary, H hidden."""

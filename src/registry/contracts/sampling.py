@@ -1,0 +1,66 @@
+"""From logits to the distribution that tokens are drawn from."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Next-token distributions of B x N nodes after the processors.
+
+    Greedy decoding stores only the argmax: `tokens` [B, N] int64, and `probs` is None.
+    Sampling stores `probs` [B, N, V] (float32, or float64 in a float64 run), and `tokens` is None.
+    """
+
+    probs: Tensor | None = None
+    tokens: Tensor | None = None
+
+    @property
+    def greedy(self) -> bool:
+        return self.probs is None
+
+    def node(self, index: slice) -> "Distribution":
+        """The same distributions at some of the nodes."""
+        return Distribution(
+            None if self.probs is None else self.probs[:, index],
+            None if self.tokens is None else self.tokens[:, index],
+        )
+
+
+@dataclass(frozen=True)
+class History:
+    """The tokens before each of B x N nodes, for processors that look back (penalties).
+
+    tokens [B, S] committed tokens, lengths [B] how many of them count (the last committed token is
+    the root, node 0). node_tokens [B, N] and parents [B, N] describe the nodes after the root
+    (parent -1 is the root); the distribution at node j >= 1 follows node_tokens[:, j - 1].
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    node_tokens: Tensor
+    parents: Tensor
+
+    def path(self, row: int, node: int) -> Tensor:
+        """Token ids [L] of the prefix and the path down to a node (0 is the root)."""
+        tail: list[int] = []
+        at = node - 1
+        while at >= 0:
+            tail.append(int(self.node_tokens[row, at]))
+            at = int(self.parents[row, at])
+        prefix = self.tokens[row, : int(self.lengths[row])]
+        return torch.cat([prefix, prefix.new_tensor(tail[::-1])])
+
+
+class Sampler(Protocol):
+    """The logits processors of a run, the same for target and draft."""
+
+    greedy: bool
+    uses_history: bool
+
+    def __call__(self, logits: Tensor, history: History | None = None) -> Distribution:
+        """logits [B, N, V] -> distributions; `history` is required when `uses_history`."""
+        ...
