@@ -1,0 +1,154 @@
+"""The target: a Hugging Face causal LM behind the Target contract."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from draftmesh.registry.contracts.target import Forward
+from draftmesh.stages.model import attention
+from draftmesh.stages.model.cache import SlotCache
+from draftmesh.stages.model.layers import LayerSubset, Parts
+from draftmesh.stages.model.masks import Masks, ancestors
+
+
+class HFTarget:
+    """Wraps a decoder-only Hugging Face causal LM without copying its modelling code.
+
+    Key/values live in a SlotCache, masks reach the attention layers as a keyword, layers are run in
+    part by standing in for the others, and hidden states are captured by hooks.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.config = model.config.get_text_config()
+        self.parts = Parts.of(model)
+        self.subset = LayerSubset(self.parts)
+        self.num_layers = len(self.parts.layer_list)
+        self.hidden_size: int = self.config.hidden_size
+        self.vocab_size: int = self.config.vocab_size
+        self.context = int(getattr(self.config, "max_position_embeddings", None) or 1 << 20)
+        self.dtype: torch.dtype = model.dtype
+        self.device: torch.device = model.device
+        self.all_layers = tuple(range(self.num_layers))
+        self._embedding: nn.Module = model.get_input_embeddings()
+        self._head: nn.Module = model.get_output_embeddings()
+        self._softcap: float | None = getattr(self.config, "final_logit_softcapping", None)
+        self._captured: dict[int, Tensor] = {}
+        self._tapped: set[int] = set()
+        self.before_forward: list[Any] = []
+        if self.config._attn_implementation == "eager":
+            model.set_attn_implementation(attention.NAME)
+
+    def new_cache(self, rows: int, capacity: int) -> SlotCache:
+        """An empty cache for `rows` sequences of at most `capacity` tokens, drafts included."""
+        return SlotCache(rows, capacity, self.device)
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Token embeddings [..., H], as the first layer sees them."""
+        out: Tensor = self._embedding(tokens.to(self.device))
+        return out
+
+    def norm(self, hidden: Tensor) -> Tensor:
+        """The final norm."""
+        out: Tensor = self.subset.norm(hidden)
+        return out
+
+    def lm_head(self, hidden: Tensor) -> Tensor:
+        """Logits [..., V] of final-normed hidden states."""
+        logits: Tensor = self._head(hidden)
+        scale = getattr(self.config, "logit_scale", None)
+        if scale is not None:
+            logits = logits * scale
+        divide = getattr(self.config, "logits_scaling", None)
+        if divide is not None:
+            logits = logits / divide
+        if self._softcap is not None:
+            logits = torch.tanh(logits / self._softcap) * self._softcap
+        return logits
+
+    def forward(
+        self,
+        inputs: Tensor,
+        cache: SlotCache,
+        *,
+        parents: Tensor | None = None,
+        valid: Tensor | None = None,
+        offset: int = 0,
+        layers: Sequence[int] | None = None,
+        capture: Sequence[int] = (),
+        logits_at: Tensor | None = None,
+    ) -> Forward:
+        """See the Target contract."""
+        size = inputs.shape[1]
+        chosen = self.all_layers if layers is None else tuple(layers)
+        masks, positions = self._layout(cache, size, parents, offset)
+        for prepare in self.before_forward:
+            prepare(valid)
+        self._tap(capture)
+        self._captured.clear()
+        key = "input_ids" if inputs.dim() == 2 else "inputs_embeds"
+        arguments: dict[str, Any] = {key: inputs.to(self.device), "position_ids": positions}
+        if len(chosen) == self.num_layers:
+            hidden = self._run(arguments, cache, masks)
+        else:
+            with self.subset.only(chosen):
+                hidden = self._run(arguments, cache, masks)
+        features = {layer: self._captured[layer] for layer in capture}
+        if not chosen or chosen[-1] != self.num_layers - 1:
+            return Forward(None, hidden, features)
+        wanted = hidden
+        if logits_at is not None:
+            index = logits_at.to(self.device)[..., None].expand(-1, -1, hidden.shape[-1])
+            wanted = hidden.gather(1, index)
+        return Forward(self.lm_head(wanted), hidden, features)
+
+    def _run(self, arguments: dict[str, Any], cache: SlotCache, masks: Masks) -> Tensor:
+        output = self.parts.decoder(**arguments, cache=cache, use_cache=True, masks=masks)
+        hidden: Tensor = output[0]
+        return hidden
+
+    def _layout(
+        self, cache: SlotCache, size: int, parents: Tensor | None, offset: int
+    ) -> tuple[Masks, Tensor]:
+        columns = cache.place(size, offset)
+        start = cache.lengths + offset
+        if parents is None:
+            depth = torch.arange(size, device=self.device)[None]
+            related = depth[..., None] >= depth[:, None]
+            fresh = columns == size
+            plain = cache.uniform and (size == 1 or fresh)
+        else:
+            related = ancestors(parents.to(self.device))
+            depth = related.sum(-1) - 1
+            plain = False
+        rows = cache.rows
+        masks = Masks(
+            start,
+            depth.expand(rows, -1),
+            related.expand(rows, -1, -1),
+            columns,
+            plain,
+            cache.uniform,
+        )
+        return masks, start[:, None] + depth
+
+    def _tap(self, capture: Sequence[int]) -> None:
+        for layer in capture:
+            if layer in self._tapped:
+                continue
+            self._tapped.add(layer)
+            if layer == self.num_layers:
+                self.subset.norm.register_forward_hook(self._keep_output)
+            else:
+                self.subset.full[layer].register_forward_pre_hook(
+                    lambda _, args, kwargs, at=layer: self._keep_input(at, args, kwargs),
+                    with_kwargs=True,
+                )
+
+    def _keep_output(self, _: nn.Module, args: Any, output: Tensor) -> None:
+        self._captured[self.num_layers] = output
+
+    def _keep_input(self, layer: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._captured[layer] = args[0] if args else kwargs["hidden_states"]
