@@ -122,3 +122,8 @@ class Draft(Protocol):
     def drop(self, keep: Tensor) -> None:
         """Keep only the rows in keep [B'] int64, in that order."""
         ...
+
+    def idle(self) -> None:
+        """Enter the collectives of one `propose` with no valid token, because another rank drafts;
+        nothing to do when `target_forwards` is 0."""
+        ...

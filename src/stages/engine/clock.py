@@ -1,0 +1,31 @@
+"""Where the time of the decode loop goes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+import torch
+
+from draftmesh.registry.contracts.counters import Counters
+
+
+class Clock:
+    """Adds wall time to fields of Counters; on a GPU it waits for the work to finish first."""
+
+    def __init__(self, counters: Counters, device: torch.device) -> None:
+        self.counters = counters
+        self.cuda = device.type == "cuda"
+
+    @contextmanager
+    def measure(self, name: str) -> Iterator[None]:
+        """Add the time spent inside to `name`."""
+        start = self.now()
+        yield
+        spent = self.now() - start
+        setattr(self.counters, name, getattr(self.counters, name) + spent)
+
+    def now(self) -> float:
+        """Seconds, after all queued GPU work."""
+        if self.cuda:
+            torch.cuda.synchronize()
+        return perf_counter()
