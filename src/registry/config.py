@@ -1,0 +1,34 @@
+"""From a node of the composed configuration to a plugin's frozen Config."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from draftmesh.registry.errors import UserError
+from draftmesh.registry.suggest import did_you_mean
+
+
+def merge_config(schema: type[Any], node: Mapping[str, Any], prefix: str) -> Any:
+    """An instance of the dataclass `schema` with the node's values.
+
+    Raises UserError for an unknown key (with the nearest known one), a wrong type or a missing
+    value; the message begins with the option, `<prefix>.<key>`.
+    """
+    known = [field.name for field in fields(schema)]
+    for key in node:
+        if key not in known:
+            hint = did_you_mean(str(key), known, f"{prefix}.")
+            raise UserError(f"{prefix}.{key}: no such option{hint}; options: {', '.join(known)}")
+    try:
+        merged = OmegaConf.merge(OmegaConf.structured(schema), DictConfig(dict(node)))
+        return OmegaConf.to_object(merged)
+    except MissingMandatoryValue as error:
+        missing = next((k for k in known if OmegaConf.is_missing(merged, k)), error.full_key)
+        raise UserError(f"{prefix}.{missing}: a value is required") from error
+    except OmegaConfBaseException as error:
+        key = error.full_key or error.key
+        reason = str(error.msg or error).strip().splitlines()[0]
+        raise UserError(f"{prefix}.{key}: {reason}") from error
