@@ -8,6 +8,7 @@ from torch import Tensor
 
 from draftmesh.registry.contracts.chance import Chance
 from draftmesh.registry.contracts.request import Request
+from draftmesh.registry.contracts.target import Cache
 
 
 @dataclass(frozen=True)
@@ -84,12 +85,14 @@ class Step:
 class Rows:
     """The sequences of a batch at its start, and the chance keyed to them.
 
-    capacity is the longest sequence, in tokens, that any of them can become.
+    capacity is the longest sequence, in tokens, that any of them can become, draft nodes included.
+    `cache` is the target's own, for self-speculation; the engine commits and drops its rows.
     """
 
     requests: tuple[Request, ...]
     chance: Chance
     capacity: int
+    cache: Cache
 
 
 class Draft(Protocol):

@@ -48,10 +48,14 @@ class Data(Protocol):
 
 @dataclass(frozen=True)
 class DraftContext:
-    """What a draft (kind `draft`) is built with: `Stage(config, context)`."""
+    """What a draft (kind `draft`) is built with: `Stage(config, context)`.
+
+    `coupled` says that the verifier is `match`, so a sampling draft may draw with the target's own
+    noise (Stream.TARGET at the same position): agreement becomes likely, the output stays the same.
+    """
 
     target: Target
     checkpoint: Checkpoint
     sampler: Sampler
     ranks: Ranks
-    seed: int
+    coupled: bool = False

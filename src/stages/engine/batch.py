@@ -52,7 +52,7 @@ class Batch:
         capacity = longest + draft.nodes + 1
         self.cache = target.new_cache(len(requests), capacity)
         self.root = torch.empty(0)
-        draft.start(Rows(tuple(requests), self.chance, capacity))
+        draft.start(Rows(tuple(requests), self.chance, capacity, self.cache))
 
     @property
     def active(self) -> bool:

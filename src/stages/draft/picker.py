@@ -1,0 +1,79 @@
+"""How an autoregressive draft picks its tokens, with the target's own processors."""
+
+import torch
+from torch import Tensor
+
+from draftmesh.registry.contracts.chance import Stream
+from draftmesh.registry.contracts.draft import Proposal, Rows, Step
+from draftmesh.registry.contracts.sampling import History
+from draftmesh.registry.contracts.stage import DraftContext
+
+
+class ChainPicker:
+    """Collects a chain of tokens, one pick per draft forward.
+
+    Greedy runs pick the argmax (a one-hot q). Sampling draws from q and keeps it for the ratio test;
+    a coupled draft draws with the target's own noise instead, whose q no ratio test may use, so none
+    is handed on. In a tensor-parallel group the first rank's pick counts.
+    """
+
+    def __init__(self, context: DraftContext, rows: Rows) -> None:
+        self.context, self.rows = context, rows
+        self.prefixes: list[list[int]] = [[] for _ in rows.requests]
+        self.tokens: list[Tensor] = []
+        self.q: list[Tensor] = []
+
+    def observe(self, step: Step) -> None:
+        """Remember the committed tokens (for processors that look back)."""
+        if not self.context.sampler.uses_history:
+            return
+        counts, following = step.lengths.tolist(), step.next.tolist()
+        for prefix, tokens, count, bonus in zip(
+            self.prefixes, step.tokens.tolist(), counts, following, strict=True
+        ):
+            prefix.extend([*(tokens[1:count] if prefix else tokens[:count]), bonus])
+
+    def begin(self) -> None:
+        """Start a new chain."""
+        self.tokens, self.q = [], []
+
+    def pick(self, logits: Tensor, positions: Tensor) -> Tensor:
+        """logits [B, V] and the absolute positions [B] of the tokens to pick -> ids [B]."""
+        distribution = self.context.sampler(logits[:, None], self._history(logits.device))
+        if distribution.tokens is not None:
+            ids = distribution.tokens[:, -1]
+        else:
+            assert distribution.probs is not None
+            q = distribution.probs[:, -1]
+            stream = Stream.TARGET if self.context.coupled else Stream.DRAFT
+            lines = torch.arange(len(logits), device=logits.device)
+            ids = self.rows.chance.sample(q, lines, positions, stream)
+            if not self.context.coupled:
+                self.q.append(q)
+        (ids,) = self.context.ranks.decide(ids)
+        self.tokens.append(ids)
+        return ids
+
+    def proposal(self, budget: Tensor) -> Proposal:
+        """The chain picked so far, at most budget [B] tokens of each row valid."""
+        tokens = torch.stack(self.tokens, dim=1)
+        steps = torch.arange(tokens.shape[1], device=tokens.device)
+        q = torch.stack(self.q, dim=1) if self.q else None
+        return Proposal.chain(tokens, steps < budget[:, None], q)
+
+    def drop(self, keep: Tensor) -> None:
+        """Forget the dropped rows."""
+        self.prefixes = [self.prefixes[row] for row in keep.tolist()]
+
+    def _history(self, device: torch.device) -> History | None:
+        if not self.context.sampler.uses_history:
+            return None
+        drafted = [ids.tolist() for ids in self.tokens]
+        lines = [
+            prefix + [ids[row] for ids in drafted] for row, prefix in enumerate(self.prefixes)
+        ]
+        lengths = torch.tensor([len(line) for line in lines], device=device)
+        width = int(lengths.max())
+        tokens = torch.tensor([line + [0] * (width - len(line)) for line in lines], device=device)
+        nothing = torch.empty(len(lines), 0, dtype=torch.long, device=device)
+        return History(tokens, lengths, nothing, nothing)
