@@ -1,0 +1,50 @@
+"""Finding a model's experts, and how many parameters a token meets."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from draftmesh.registry import UserError
+
+
+def expert_modules(model: Any) -> list[nn.Module]:
+    """Modules that follow transformers' experts conventions, in layer order.
+
+    Raises UserError for experts whose outputs pass a norm of their own before they are weighted.
+    """
+    found = [
+        module
+        for module in model.modules()
+        if all(hasattr(module, name) for name in ("has_gate", "is_transposed", "down_proj"))
+    ]
+    if any(getattr(module, "has_post_expert_norm", False) for module in found):
+        raise UserError(f"ffn: experts of {type(model).__name__} are not supported")
+    return found
+
+
+def has_experts(model: Any) -> bool:
+    """Whether the checkpoint's configuration speaks of experts, however they are implemented."""
+    config = model.config.get_text_config()
+    names = ("num_experts", "num_local_experts", "n_routed_experts")
+    return any((getattr(config, name, None) or 0) > 1 for name in names)
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """`total` parameters of the model, and `active` ones, that one token's forward uses."""
+
+    total: int
+    active: int
+
+
+def count_parameters(model: Any, top_k: int | None = None) -> Parameters:
+    """Count before anything is split. `top_k` defaults to the configuration's experts per token."""
+    total = sum(p.numel() for p in model.parameters())
+    k = top_k or getattr(model.config.get_text_config(), "num_experts_per_tok", None) or 1
+    idle = 0
+    for module in expert_modules(model):
+        experts = int(module.down_proj.shape[0])  # type: ignore[union-attr,arg-type]
+        held = sum(p.numel() for p in module.parameters())
+        idle += held - held * min(k, experts) // experts
+    return Parameters(total, total - idle)

@@ -1,0 +1,49 @@
+"""A check that splitting a model did not change what it computes."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from draftmesh.registry import UserError
+
+TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-2}
+LOW_PRECISION = 0.3
+TOKENS = 24
+
+
+class Probe:
+    """Logits of a model on a few fixed random tokens, before it is changed.
+
+    Built before the model is wrapped in a Target; every rank builds and checks it at the same time,
+    since the forwards of a split model communicate.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        config = model.config.get_text_config()
+        generator = torch.Generator().manual_seed(1)
+        length = min(TOKENS, getattr(config, "max_position_embeddings", None) or TOKENS)
+        tokens = torch.randint(config.vocab_size, (1, length), generator=generator)
+        self.tokens = tokens.to(model.device)
+        self.before = self._logits()
+
+    def check(self, what: str) -> float:
+        """The median over tokens of the relative change of the logits since the start.
+
+        Raises UserError if it is beyond rounding: the model's layout is one that we split wrongly.
+        """
+        after = self._logits()
+        change = (after - self.before).norm(dim=-1) / self.before.norm(dim=-1).clamp_min(1e-30)
+        median = float(change.median())
+        if not median <= TOLERANCE.get(self.model.dtype, LOW_PRECISION):
+            raise UserError(
+                f"{what}: {type(self.model).__name__} computes something else when it is split "
+                f"(logits change by {median:.1%}): use parallel=single or another model"
+            )
+        return median
+
+    @torch.no_grad()
+    def _logits(self) -> Tensor:
+        logits: Tensor = self.model(self.tokens, use_cache=False).logits[0]
+        return logits.to(torch.float64 if logits.dtype == torch.float64 else torch.float32)
