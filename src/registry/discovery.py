@@ -39,7 +39,9 @@ def config_packages() -> list[tuple[str, str]]:
 def _points() -> tuple[EntryPoint, ...]:
     by_name: dict[str, Distribution] = {}
     for dist in distributions():
-        by_name.setdefault(_normal(dist.name), dist)  # the first on sys.path is the one imported
+        if PREFIX in (dist.read_text("entry_points.txt") or ""):
+            # the first on sys.path is the one that would be imported
+            by_name.setdefault(_normal(dist.name), dist)
     return tuple(
         point
         for name, dist in by_name.items()

@@ -1,0 +1,71 @@
+"""Compose the configuration with Hydra, run the pipeline, exit with 0, 1, 2 or 130."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from draftmesh.cli import follower, local_plugins, quoting, searchpath
+from draftmesh.cli.failure import Failed, guard
+
+SWEEP_DIR = "DRAFTMESH_SWEEP_DIR"
+"""Environment variable: the multirun's folder, for the runs inside it."""
+
+
+@hydra.main(version_base="1.3", config_path="pkg://draftmesh.conf", config_name="config")
+def job(cfg: DictConfig) -> None:
+    """One run in a folder of its own; it ends by an exception, already reported, if it fails."""
+    settings = HydraConfig.get()
+    run_dir = Path(settings.runtime.output_dir)
+    multirun = settings.mode is RunMode.MULTIRUN
+    if multirun:
+        os.environ[SWEEP_DIR] = str(Path(settings.sweep.dir).absolute())
+    code = guard(lambda: execute(cfg, run_dir), run_dir, debug=cfg.get("debug") is True)
+    if code != 2:
+        print(f"Run folder: {run_dir}", flush=True)
+    if code == 130:
+        raise KeyboardInterrupt
+    if code and multirun:
+        raise Failed(code)  # the other runs go on
+    if code:
+        sys.exit(code)
+
+
+def execute(cfg: DictConfig, run_dir: Path | None) -> int:
+    """Hand a resolved plain configuration to the pipeline; returns the exit code."""
+    plain: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    from draftmesh.pipeline.run import run
+
+    return run(plain, run_dir)
+
+
+def start() -> int:
+    """Run what the command line asks for; returns the exit code."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach us instead of Hydra's own printer
+    arguments = sys.argv[1:]
+    sys.argv[1:] = quoting.quote_text(arguments)
+    code = guard(lambda: _start(arguments), None, debug="debug=true" in arguments)
+    if sweep_dir := os.environ.get(SWEEP_DIR):
+        print(f"Run folder: {sweep_dir}", flush=True)
+    return code
+
+
+def _start(arguments: list[str]) -> int:
+    searchpath.install()
+    local_plugins.publish(arguments)
+    if follower.joins_others(arguments):
+        return execute(follower.compose(sys.argv[1:]), None)
+    job()
+    return 0
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

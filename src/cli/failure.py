@@ -1,0 +1,80 @@
+"""Errors become one line on standard error and an exit code."""
+
+import errno
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
+
+from draftmesh.cli.override_errors import explain
+from draftmesh.registry import UserError
+
+UNWRITABLE = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ENAMETOOLONG,
+}
+
+
+class Failed(Exception):
+    """A run failed and its error has been reported."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def guard(action: Callable[[], int], run_dir: Path | None, *, debug: bool) -> int:
+    """The action's exit code; 2 after a user's mistake, 130 when interrupted, 1 after other errors.
+
+    `run_dir` is None before Hydra has made the run folder.
+    """
+    try:
+        return action()
+    except Failed as failed:
+        return failed.code
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return 130
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        text, code = _judge(error, run_dir)
+        _say(text)
+        return code
+
+
+def _judge(error: Exception, run_dir: Path | None) -> tuple[str, int]:
+    if isinstance(error, HydraException | OmegaConfBaseException):
+        return explain(error, sys.argv[1:]), 2
+    if isinstance(error, UserError):
+        return _one_line(str(error)), 2
+    if isinstance(error, OSError) and error.errno in UNWRITABLE and _is_output(error, run_dir):
+        where = error.filename or run_dir
+        return f"hydra.run.dir: cannot write to {where}: {error.strerror}", 2
+    text = _one_line(f"{type(error).__name__}: {error}")
+    return f"failed: {text} (debug=true shows the traceback)", 1
+
+
+def _is_output(error: OSError, run_dir: Path | None) -> bool:
+    """A failed write knows no file name; before the run folder exists, only Hydra writes."""
+    if run_dir is None or error.filename is None:
+        return True
+    return Path(str(error.filename)).absolute().is_relative_to(run_dir.absolute())
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _say(text: str) -> None:
+    print(f"draftmesh: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,82 @@
+"""Hydra's errors about the command line, in one line that names the option."""
+
+import re
+from typing import Any
+
+from hydra import compose, initialize_config_module
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import MissingConfigException, OverrideParseException
+from omegaconf import OmegaConf
+
+from draftmesh.registry.suggest import did_you_mean
+
+
+def explain(error: Exception, arguments: list[str]) -> str:
+    """One line for an error of Hydra or OmegaConf."""
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        return _missing_option(error)
+    if isinstance(error, OverrideParseException):
+        return _unreadable(str(error.override))
+    text = str(error).strip()
+    if match := re.match(r"Could not override '(.+?)'\.", text):
+        return _unknown_key(match[1], arguments)
+    if match := re.match(r"Ambiguous value for argument '(.+?)'\n", text, re.DOTALL):
+        key, _, value = match[1].partition("=")
+        return (
+            f"{match[1]}: several values need -m (a multirun); "
+            f"a list is {key}=[{value}], one text is '{_hint(match[1])}'"
+        )
+    if key := getattr(error, "full_key", None):
+        return f"{key}: {text.splitlines()[0]}"
+    return " ".join(text.split())
+
+
+def _unreadable(override: str) -> str:
+    if "=" in override:
+        return f"{override}: the value cannot be read; quote it: '{_hint(override)}'"
+    return f"{override}: options are given as option=value; see --help"
+
+
+def _missing_option(error: MissingConfigException) -> str:
+    group, _, name = str(error.missing_cfg_file).rpartition("/")
+    options = list(error.options or ())
+    hint = did_you_mean(name, options)
+    return f"{group}={name}: no such option{hint}; available: {', '.join(options) or 'none'}"
+
+
+def _unknown_key(key: str, arguments: list[str]) -> str:
+    known = _known_keys(arguments)
+    parent, dot, name = key.rpartition(".")
+    siblings = [k.rpartition(".")[2] for k in known if k.rpartition(".")[0] == parent]
+    if dot and siblings:
+        hint = did_you_mean(name, siblings, f"{parent}.")
+        return f"{key}: no such option{hint}; options of {parent}: {', '.join(siblings)}"
+    return f"{key}: no such option{did_you_mean(key, known)}; see --help"
+
+
+def _known_keys(arguments: list[str]) -> list[str]:
+    """Every key of the composed configuration, with the group choices that can be composed."""
+    choices = [a for a in arguments if re.fullmatch(r"[a-z]+=[\w-]+", a)]
+    for overrides in (choices, []):
+        GlobalHydra.instance().clear()
+        try:
+            with initialize_config_module("draftmesh.conf", version_base="1.3"):
+                cfg = compose("config", overrides, return_hydra_config=True)
+        except Exception:  # this choice is the mistake
+            continue
+        return _flatten(OmegaConf.to_container(cfg, resolve=False))
+    return []
+
+
+def _flatten(node: Any, prefix: str = "") -> list[str]:
+    keys: list[str] = []
+    for key, value in node.items():
+        keys.append(f"{prefix}{key}")
+        if isinstance(value, dict):
+            keys += _flatten(value, f"{prefix}{key}.")
+    return keys
+
+
+def _hint(override: str) -> str:
+    key, _, value = override.partition("=")
+    return f'{key}="{value}"'

@@ -1,0 +1,45 @@
+"""Free text on the command line, so that `prompt="What's 2+2, please?"` needs no second quoting."""
+
+import re
+
+TEXT_OPTIONS = ("prompt",)
+MULTIRUN = ("-m", "--multirun")
+
+
+def quote_text(arguments: list[str]) -> list[str]:
+    """Quote the values of free-text options for Hydra's grammar.
+
+    A value that is already quoted for Hydra, or `null`, is left alone; with -m nothing is quoted,
+    since a comma may then mean a sweep.
+    """
+    if any(argument in MULTIRUN for argument in arguments):
+        return arguments
+    return [_quote_option(argument) for argument in arguments]
+
+
+def _quote_option(argument: str) -> str:
+    option, equals, value = argument.partition("=")
+    if not equals or option not in TEXT_OPTIONS or value == "null" or _is_quoted(value):
+        return argument
+    return f"{option}={quoted(value)}"
+
+
+def _is_quoted(value: str) -> bool:
+    return re.fullmatch(r"""(['"])(?:\\.|(?!\1)[^\\])*\1""", value, re.DOTALL) is not None
+
+
+def quoted(text: str) -> str:
+    """The text as a quoted string of Hydra's grammar, without interpolation."""
+    text = _double_backslashes_before(text, "${")
+    text = text.replace("${", "\\${")
+    text = _double_backslashes_before(text, "'")
+    if (slashes := len(text) - len(text.rstrip("\\"))) > 0:
+        text += "\\" * slashes
+    return "'" + text.replace("'", "\\'") + "'"
+
+
+def _double_backslashes_before(text: str, mark: str) -> str:
+    parts = text.split(mark)
+    for i, part in enumerate(parts[:-1]):
+        parts[i] = part + "\\" * (len(part) - len(part.rstrip("\\")))
+    return mark.join(parts)
