@@ -32,12 +32,17 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Prompt:
-    """One line of a prompt file: the user's turns, in order."""
+    """One line of a prompt file: the user's turns, in order.
+
+    `history` holds the (role, content) messages before the first turn: a system message, or earlier
+    turns with the answers they got.
+    """
 
     id: str
     turns: tuple[str, ...]
     category: str | None = None
     max_new_tokens: int | None = None
+    history: tuple[tuple[str, str], ...] = ()
 
 
 class Data(Protocol):
