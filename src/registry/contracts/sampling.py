@@ -37,12 +37,15 @@ class History:
     tokens [B, S] committed tokens, lengths [B] how many of them count (the last committed token is
     the root, node 0). node_tokens [B, N] and parents [B, N] describe the nodes after the root
     (parent -1 is the root); the distribution at node j >= 1 follows node_tokens[:, j - 1].
+    prompts [B]: how many of the committed tokens are the prompt, which presence and frequency
+    penalties do not count (None: none of them).
     """
 
     tokens: Tensor
     lengths: Tensor
     node_tokens: Tensor
     parents: Tensor
+    prompts: Tensor | None = None
 
     def path(self, row: int, node: int) -> Tensor:
         """Token ids [L] of the prefix and the path down to a node (0 is the root)."""
@@ -62,5 +65,8 @@ class Sampler(Protocol):
     uses_history: bool
 
     def __call__(self, logits: Tensor, history: History | None = None) -> Distribution:
-        """logits [B, N, V] -> distributions; `history` is required when `uses_history`."""
+        """logits [B, M, V] -> distributions; `history` is required when `uses_history`.
+
+        The logits are those of the history's last M nodes (all of them, when a target verifies).
+        """
         ...
