@@ -30,9 +30,7 @@ def job(cfg: DictConfig) -> None:
     code = guard(lambda: execute(cfg, run_dir), run_dir, debug=cfg.get("debug") is True)
     if code != 2:
         print(f"Run folder: {run_dir}", flush=True)
-    if code == 130:
-        raise KeyboardInterrupt
-    if code and multirun:
+    if code and multirun and code != 130:
         raise Failed(code)  # the other runs go on
     if code:
         sys.exit(code)

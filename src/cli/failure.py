@@ -40,8 +40,8 @@ def guard(action: Callable[[], int], run_dir: Path | None, *, debug: bool) -> in
     """
     try:
         return action()
-    except Failed as failed:
-        return failed.code
+    except (Failed, SystemExit) as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except KeyboardInterrupt:
         _say("interrupted")
         return 130

@@ -8,7 +8,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import OverrideParseException
 from omegaconf import OmegaConf
 
-from draftmesh.registry import GROUPS, describe, load_plugins
+from draftmesh.registry import GROUPS, UserError, describe, load_plugins
 
 
 def publish(arguments: list[str]) -> None:
@@ -32,7 +32,9 @@ def _modules(argument: str) -> list[str]:
         value = OverridesParser.create().parse_override(argument).value()
     except OverrideParseException:
         return []  # Hydra reports it
-    return [str(module) for module in value] if isinstance(value, list) else []
+    if not isinstance(value, list):
+        raise UserError(f"{argument}: a list is needed: plugins=[{value}]")
+    return [str(module) for module in value]
 
 
 def _defaults(schema: type[Any]) -> dict[str, Any]:

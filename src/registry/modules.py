@@ -15,6 +15,8 @@ def load_plugins(modules: Iterable[str]) -> None:
     """
     here = os.getcwd()
     for module in modules:
+        if module.endswith(".py"):
+            raise UserError(f"plugins: '{module}' is a file: write plugins=[{module[:-3]}]")
         if here not in sys.path:
             sys.path.append(here)
         try:
@@ -29,5 +31,4 @@ def _reason(module: str, here: str, error: Exception) -> str:
     absent = isinstance(error, ModuleNotFoundError) and module.startswith(error.name or "?")
     if not absent:
         return f"plugins: '{module}' failed to import: {type(error).__name__}: {error}"
-    hint = f"; write plugins=[{module.removesuffix('.py')}]" if module.endswith(".py") else ""
-    return f"plugins: no module '{module}' in {here} or among installed packages{hint}"
+    return f"plugins: no module '{module}' in {here} or among installed packages"
