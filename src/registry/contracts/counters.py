@@ -12,8 +12,8 @@ class Counters:
     (a forward verifies a whole batch). `drafted` are the valid draft nodes, `accepted` those that
     stood. offered_at[d] counts the steps that had a candidate at depth d after accepting everything
     above it, accepted_at[d] those that accepted one there; `first_rejections` is their difference
-    summed. `histogram` maps accepted tokens to steps. Times are seconds of this process: propose and
-    observe; decode-phase target forwards; prefill forwards; everything else.
+    summed. `histogram` maps accepted tokens to steps. Times are seconds of this process: propose
+    and observe; decode-phase target forwards; prefill forwards; everything else.
     """
 
     steps: int = 0
@@ -43,8 +43,8 @@ class Counters:
         return self.prefill_s + self.draft_s + self.verify_s + self.overhead_s
 
     def merge(self, other: "Counters") -> "Counters":
-        """Two data-parallel groups that ran side by side: what happened to sequences adds up; rounds,
-        forwards and times are those of the slower group, since they overlap."""
+        """Two data-parallel groups that ran side by side: what happened to sequences adds up;
+        rounds, forwards and times are those of the slower group, since they overlap."""
         slower = max(self, other, key=lambda counters: counters.wall_s)
         merged = Counters()
         for name, mine in vars(self).items():

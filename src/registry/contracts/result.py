@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from draftmesh.registry.contracts.counters import Counters
-from draftmesh.registry.contracts.request import Completion
+from draftmesh.registry.contracts.engine import Generation
 from draftmesh.registry.contracts.tracking import Scalar
 
 
@@ -13,15 +12,20 @@ from draftmesh.registry.contracts.tracking import Scalar
 class RunResult:
     """A task's outcome, as rank 0 returns it to the parent (picklable).
 
-    `metrics` are flat names and values: numbers and booleans become metrics of the tracker, strings
-    tags, and None means that the value does not apply. `pieces` holds each completion's tokens as
-    text, in the order of `completions`. `documents` are further JSON files of the run folder by name,
-    `expert_load` is tokens routed to [layer][expert].
+    `generation` is what the configured method did and `plain` the same prompts by plain decoding of
+    the same model, ffn and plan, when measured; the pipeline derives their metrics. `comparable`
+    says that both must agree token by token (greedy, or the `match` verifier at the same seed),
+    `tree` that proposals could branch. `pieces` holds each completion's tokens as text, in order.
+    `metrics` are further flat names and values, which win over derived ones: numbers and booleans
+    become metrics of the tracker, strings tags, and None means that the value does not apply.
+    `expert_load` is tokens routed to [layer][expert]; `documents` are further JSON files by name.
     """
 
-    metrics: Mapping[str, Scalar] = field(default_factory=dict)
-    completions: Sequence[Completion] = ()
+    generation: Generation | None = None
+    plain: Generation | None = None
+    comparable: bool = False
+    tree: bool = False
     pieces: Sequence[Sequence[str]] = ()
-    counters: Counters | None = None
+    metrics: Mapping[str, Scalar] = field(default_factory=dict)
     expert_load: Sequence[Sequence[float]] | None = None
     documents: Mapping[str, Any] = field(default_factory=dict)

@@ -9,7 +9,7 @@ Scalar = str | int | float | bool | None
 
 
 class Tracker(Protocol):
-    """A tracking stage (kind `tracking`): `Stage(config)`; one instance per run, in the parent only.
+    """A tracking stage (kind `tracking`): `Stage(config)`; one instance per run, in the parent.
 
     `start` raises UserError when the store cannot be opened. After that no method raises: a failure
     to record is one warning, and the run goes on.
