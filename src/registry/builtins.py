@@ -24,7 +24,12 @@ BUILTINS: dict[str, Table] = {
         small="draft.small:SmallDraft | a smaller model with the same tokenizer",
         self="draft.self:SelfDraft | the target's own first layers, or all but some",
     ),
-    "verifier": _stages(),
+    "verifier": _stages(
+        ratio="verifier.ratio:Ratio | accept with min(1, p/q); chains and fixed trees; lossless",
+        match="verifier.match:Match | sample from p, descend where a child matches; lossless",
+        block="verifier.block:Block | one joint test of a chain; lossless",
+        typical="verifier.typical:Typical | Medusa's typical acceptance; lossy",
+    ),
     "ffn": _stages(
         auto="ffn.stage:Auto | as the checkpoint says; upcycled when experts are split",
         dense="ffn.stage:Dense | plain feed-forward blocks",

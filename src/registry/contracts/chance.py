@@ -10,6 +10,9 @@ class Stream(IntEnum):
     """Independent noise streams at one position of one request.
 
     The low bits are free: `Stream.ACCEPT + j` is the acceptance draw of the j-th sibling.
+    A draft draws its i-th node with `Stream.DRAFT + i` at the first position of its proposal, not
+    at the node's own: what `block` keeps depends on what was drafted after it, so the next proposal
+    must not meet those draws again.
     """
 
     TARGET = 0
