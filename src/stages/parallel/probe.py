@@ -26,6 +26,8 @@ class Probe:
         length = min(TOKENS, getattr(config, "max_position_embeddings", None) or TOKENS)
         tokens = torch.randint(config.vocab_size, (1, length), generator=generator)
         self.tokens = tokens.to(model.device)
+        if any(hasattr(module, "is_transposed") for module in model.modules()):
+            model.set_experts_implementation("eager")  # the default has no float64
         self.before = self._logits()
 
     def check(self, what: str) -> float:
