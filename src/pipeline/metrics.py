@@ -34,6 +34,8 @@ def summarise(completions: Sequence[Completion], counters: Counters) -> Metrics:
         "latency_p95_ms": _milli(percentile(latencies, 95)),
         "new_tokens": new_tokens,
         "target_forwards": counters.target_forwards,
+        "drafted_tokens": counters.drafted,
+        "accepted_tokens": counters.accepted,
         "acceptance_rate": _ratio(counters.accepted, counters.drafted, empty=0.0),
         "alpha": alpha(counters),
         "mean_acceptance_length": mean_acceptance_length(completions),
