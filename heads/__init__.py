@@ -1,0 +1,1 @@
+"""Trained draft heads for the default model, each with a model card."""
