@@ -27,7 +27,8 @@ def job(cfg: DictConfig) -> None:
     multirun = settings.mode is RunMode.MULTIRUN
     if multirun:
         os.environ[SWEEP_DIR] = str(Path(settings.sweep.dir).absolute())
-    code = guard(lambda: execute(cfg, run_dir), run_dir, debug=cfg.get("debug") is True)
+    choices = {group: str(name) for group, name in settings.runtime.choices.items()}
+    code = guard(lambda: execute(cfg, run_dir, choices), run_dir, debug=cfg.get("debug") is True)
     if code != 2:
         print(f"Run folder: {run_dir}", flush=True)
     if code and multirun and code != 130:
@@ -36,12 +37,15 @@ def job(cfg: DictConfig) -> None:
         sys.exit(code)
 
 
-def execute(cfg: DictConfig, run_dir: Path | None) -> int:
-    """Hand a resolved plain configuration to the pipeline; returns the exit code."""
+def execute(cfg: DictConfig, run_dir: Path | None, choices: dict[str, str]) -> int:
+    """Hand a resolved plain configuration to the pipeline; returns the exit code.
+
+    `choices` are Hydra's {group: option}; empty for a process that joins another one's run.
+    """
     plain: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     from draftmesh.pipeline.run import run
 
-    return run(plain, run_dir)
+    return run(plain, run_dir, choices)
 
 
 def start() -> int:
@@ -60,7 +64,7 @@ def _start(arguments: list[str]) -> int:
     searchpath.install()
     local_plugins.publish(arguments)
     if follower.joins_others(arguments):
-        return execute(follower.compose(sys.argv[1:]), None)
+        return execute(follower.compose(sys.argv[1:]), None, {})
     job()
     return 0
 

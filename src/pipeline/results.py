@@ -40,7 +40,10 @@ def write_results(run_dir: Path, result: RunResult, facts: Mapping[str, Scalar])
     if result.expert_load is not None:
         write_json(run_dir / "expert_load.json", {"tokens": result.expert_load})
     for name, document in result.documents.items():
-        write_json(run_dir / name, document)
+        if isinstance(document, str):
+            write_text(run_dir / name, document)
+        else:
+            write_json(run_dir / name, document)
     write_json(run_dir / "results.json", results)
     return results
 

@@ -44,7 +44,9 @@ BUILTINS: dict[str, Table] = {
     "engine": _stages(
         native="engine.native:NativeEngine | one decode loop for every draft, verifier and plan",
     ),
-    "task": _stages(),
+    "task": _stages(
+        generate="task.generate:Generate | complete the prompts",
+    ),
     "data": _stages(
         demo="data.demo:Demo | demo prompts that come with the package",
         jsonl="data.jsonl:Jsonl | prompts or chats from a JSON-lines file",

@@ -18,7 +18,8 @@ class RunResult:
     `tree` that proposals could branch. `pieces` holds each completion's tokens as text, in order.
     `metrics` are further flat names and values, which win over derived ones: numbers and booleans
     become metrics of the tracker, strings tags, and None means that the value does not apply.
-    `expert_load` is tokens routed to [layer][expert]; `documents` are further JSON files by name.
+    `expert_load` is tokens routed to [layer][expert]; `documents` are further files of the run
+    folder by name: text as it is, anything else as JSON. `lines` are for the terminal.
     """
 
     generation: Generation | None = None
@@ -29,3 +30,4 @@ class RunResult:
     metrics: Mapping[str, Scalar] = field(default_factory=dict)
     expert_load: Sequence[Sequence[float]] | None = None
     documents: Mapping[str, Any] = field(default_factory=dict)
+    lines: Sequence[str] = ()

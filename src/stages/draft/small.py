@@ -10,7 +10,8 @@ from draftmesh.registry.contracts.draft import Proposal, Rows, Step
 from draftmesh.registry.contracts.stage import DraftContext
 from draftmesh.stages.draft.picker import ChainPicker
 from draftmesh.stages.draft.vocabulary import check_same_ids, fit_vocabulary
-from draftmesh.stages.model.loading import load_folder
+from draftmesh.stages.model.loading import load_checkpoint
+from draftmesh.stages.model.options import LoadOptions
 from draftmesh.stages.model.target import HFTarget
 
 
@@ -37,12 +38,10 @@ class SmallDraft:
         if config.path is None:
             raise UserError("draft.path: give the folder or Hub id of a draft model")
         self.context = context
-        checkpoint = load_folder(
-            config.path,
-            option="draft.path",
-            dtype=context.target.dtype,
-            device=context.target.device,
+        options = LoadOptions(
+            dtype=str(context.target.dtype).removeprefix("torch."), device=str(context.target.device)
         )
+        checkpoint = load_checkpoint(config.path, "draft", options)
         check_same_ids(context.checkpoint.tokenizer, checkpoint.tokenizer, config.path)
         self.model = HFTarget(checkpoint.model)
         self.depth = self.nodes = config.k
@@ -53,26 +52,25 @@ class SmallDraft:
         self.cache = self.model.new_cache(count, rows.capacity + 1)
         self.picker = ChainPicker(self.context, rows)
         self.pending: list[list[int]] = [[] for _ in range(count)]
-        self.fed = 0
+        self.fed = torch.zeros(count, dtype=torch.long, device=self.model.device)
 
     def observe(self, step: Step) -> None:
         """Commit the drafted tokens that stood; queue those the draft has not seen."""
-        counts = step.lengths
-        # Of root and accepted path, the draft has committed the root and fed `fed` drafted tokens.
-        seen = torch.zeros_like(counts)
-        if self.cache.get_seq_length() > 0:
-            seen = 1 + (counts - 1).clamp(max=self.fed)
-            self.cache.advance(seen - 1)
-        for pending, tokens, count, start, bonus in zip(
+        stood = (step.lengths - 1).minimum(self.fed)
+        first = self.cache.get_seq_length() == 0 and not any(self.pending)
+        if not first:
+            self.cache.advance(stood)
+        for pending, tokens, count, known, bonus in zip(
             self.pending,
             step.tokens.tolist(),
-            counts.tolist(),
-            seen.tolist(),
+            step.lengths.tolist(),
+            stood.tolist(),
             step.next.tolist(),
             strict=True,
         ):
-            pending.extend([*tokens[start:count], bonus])
-        self.fed = 0
+            # The root is known since it was chosen.
+            pending.extend([*tokens[0 if first else 1 + known : count], bonus])
+        self.fed = torch.zeros_like(self.fed)
         self.picker.observe(step)
 
     def propose(self, budget: Tensor) -> Proposal:
@@ -90,12 +88,13 @@ class SmallDraft:
                 forward = self.model.forward(token[:, None], self.cache, offset=step)
                 assert forward.logits is not None
                 logits = self._fit(forward.logits[:, 0])
-                self.fed += 1
+                self.fed += budget > 0
         return self.picker.proposal(budget)
 
     def drop(self, keep: Tensor) -> None:
         """Forget the dropped rows."""
         self.cache.select(keep)
+        self.fed = self.fed[keep]
         self.picker.drop(keep)
         self.pending = [self.pending[row] for row in keep.tolist()]
 

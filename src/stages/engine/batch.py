@@ -44,7 +44,10 @@ class Batch:
         self.on_finish = on_finish
         self.started = perf_counter()
         self.prefilled = False
-        self.chance = NoiseChance.of(requests, target.device)
+        self.chance = NoiseChance(
+            torch.tensor([r.seed for r in requests], device=target.device),
+            torch.tensor([r.index for r in requests], device=target.device),
+        )
         longest = max(
             len(r.token_ids) + limit
             for r, limit in zip(requests, sequences.limits, strict=True)

@@ -67,7 +67,7 @@ def follow(proposal: Proposal, choices: Tensor) -> Outcome:
     size = proposal.size
     padded = [path + [-1] * (size - len(path)) for path in paths]
     whole = proposal.tokens.new_tensor
-    return Outcome(whole(padded).view(-1, size), whole([len(p) for p in paths]), whole(bonus))
+    return Outcome(whole(padded).view(len(padded), size), whole([len(p) for p in paths]), whole(bonus))
 
 
 def is_chain(proposal: Proposal) -> bool:

@@ -1,0 +1,205 @@
+"""From a spec to a pipeline that can complete requests: every stage built and connected."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from draftmesh.pipeline.requests import RequestOptions, requests_of
+from draftmesh.pipeline.samples import SampleLog
+from draftmesh.pipeline.spec import Node, RunSpec
+from draftmesh.registry import UserError, build, build_config, get
+from draftmesh.registry.contracts.counters import Counters
+from draftmesh.registry.contracts.draft import Draft
+from draftmesh.registry.contracts.engine import Engine, Generation
+from draftmesh.registry.contracts.request import Completion, Request
+from draftmesh.registry.contracts.sampling import Sampler
+from draftmesh.registry.contracts.stage import Checkpoint, DraftContext, Prompt
+from draftmesh.registry.contracts.tracking import Scalar
+from draftmesh.registry.contracts.verifier import Verifier
+from draftmesh.stages.ffn.report import MoeReport, summarise
+from draftmesh.stages.ffn.stage import FeedForward
+from draftmesh.stages.model.probe import Abilities, probe
+from draftmesh.stages.model.target import HFTarget
+from draftmesh.stages.parallel.ranks import Mesh
+from draftmesh.stages.parallel.tensor import shard_tensor_parallel
+
+LogMetrics = Callable[[dict[str, float], int | None], None]
+
+
+@dataclass
+class BuiltPipeline:
+    """The Pipeline contract over built stages."""
+
+    spec: RunSpec
+    cfg: dict[str, Any]
+    run_dir: Path
+    checkpoint: Checkpoint
+    target: HFTarget
+    abilities: Abilities
+    sampler: Sampler
+    ranks: Mesh
+    ffn: FeedForward
+    log: LogMetrics
+    show: Callable[[Completion], None] | None
+    notes: list[str] = field(default_factory=list)
+
+    @cached_property
+    def samples(self) -> SampleLog:
+        """Where finished completions go at once."""
+        return SampleLog(self.run_dir)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """With the configured draft and verifier."""
+        return self.engine_with(self.spec.draft)
+
+    @cached_property
+    def plain(self) -> Engine:
+        """Without a draft."""
+        return self.engine_with({"name": "none"})
+
+    @property
+    def verifier_name(self) -> str:
+        """The configured verifier; `auto` is `match`, lossless for every drafting rule."""
+        name: str = self.spec.verifier["name"]
+        return "match" if name == "auto" else name
+
+    def engine_with(self, draft: Node) -> Engine:
+        """An engine with another draft."""
+        verifier = dict(self.spec.verifier, name=self.verifier_name)
+        engine: Engine = build(
+            "engine",
+            self.spec.engine,
+            self.checkpoint,
+            self.target,
+            self.draft(draft),
+            build("verifier", verifier),
+            self.sampler,
+            self.ranks,
+        )
+        return engine
+
+    def draft(self, node: Node) -> Draft:
+        """A draft built for this target; refused if the model can't do what the draft needs."""
+        cls = get("draft", node["name"])
+        context = DraftContext(
+            self.target, self.checkpoint, self.sampler, self.ranks, self.verifier_name == "match"
+        )
+        draft: Draft = cls(build_config(cls, node), context)
+        model = type(self.target.model).__name__
+        if draft.target_forwards and not self.abilities.resume:
+            raise UserError(
+                f"{model} cannot stop at a layer and resume there: choose another draft than "
+                f"draft={node['name']}"
+            )
+        if draft.nodes > draft.depth and not self.abilities.trees:
+            raise UserError(f"{model} cannot verify trees: set draft.shape=chain")
+        return draft
+
+    def requests(self) -> list[Request]:
+        """The run's prompts as requests."""
+        if self.spec.prompt is not None:
+            prompts: Sequence[Prompt] = [Prompt("prompt", (self.spec.prompt,))]
+        else:
+            prompts = build("data", self.spec.data).load()
+        options = RequestOptions(self.spec.max_new_tokens, self.spec.stop, self.spec.seed)
+        return requests_of(prompts, self.checkpoint, self.target.context, options)
+
+    def generate(
+        self,
+        engine: Engine,
+        requests: Sequence[Request],
+        on_finish: Callable[[Completion], None] = lambda completion: None,
+    ) -> Generation:
+        """Complete requests over all ranks (see the contract)."""
+        own = engine.generate(self.ranks.own(requests), self.spec.batch_size, on_finish)
+        shares = self.ranks.gather(own)
+        return own if shares is None else merge(shares)
+
+    def finished(self, completion: Completion) -> None:
+        """Write a completion down (one rank of each tensor-parallel group does), and show it."""
+        if self.ranks.tp_rank == 0:
+            self.samples.append(completion)
+        if self.show is not None:
+            self.show(completion)
+
+    def reset_meters(self) -> None:
+        """Forget what collectives and experts counted so far."""
+        self.ranks.traffic.reset()
+        if self.ffn.moe is not None:
+            self.ffn.moe.reset()
+
+    @cached_property
+    def lossless(self) -> bool:
+        """Whether the verifier leaves the target's distribution as it is."""
+        verifier: type[Verifier] = get("verifier", self.verifier_name)
+        return verifier.lossless
+
+    @property
+    def comparable(self) -> bool:
+        """Whether drafting must give plain decoding's tokens."""
+        return self.lossless and (self.sampler.greedy or self.verifier_name == "match")
+
+    def ffn_facts(
+        self, reports: Sequence[MoeReport | None]
+    ) -> tuple[list[list[int]] | None, dict[str, Scalar]]:
+        """What the experts of all ranks did: the load [layers][experts], and flat results."""
+        moe = self.ffn.moe
+        parts = [report for report in reports if report is not None]
+        if moe is None or not parts:
+            return None, {}
+        facts = asdict(summarise(parts, moe.placement))
+        return facts.pop("load"), facts
+
+    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
+        """Series for the tracker."""
+        self.log(metrics, step)
+
+
+def merge(shares: Sequence[Generation]) -> Generation:
+    """One generation out of the data-parallel groups' shares."""
+    counters = Counters()
+    for share in shares:
+        counters = counters.merge(share.counters)
+    completions = sorted(
+        (c for share in shares for c in share.completions), key=lambda c: c.request.index
+    )
+    return Generation(completions, counters, max(share.seconds for share in shares))
+
+
+def build_pipeline(
+    cfg: Mapping[str, Any],
+    run_dir: Path,
+    ranks: Mesh,
+    log: LogMetrics | None = None,
+    show: Callable[[Completion], None] | None = None,
+) -> BuiltPipeline:
+    """Load the model, split it over the ranks and build everything around it (drafts are built at
+    first use)."""
+    spec = RunSpec.of(cfg)
+    checkpoint: Checkpoint = build("model", spec.model).load()
+    abilities = probe(HFTarget(checkpoint.model))
+    ffn: FeedForward = build("ffn", spec.ffn).apply(checkpoint.model, ranks)
+    notes = [*ffn.notes, *shard_tensor_parallel(checkpoint.model, ranks)]
+    target = HFTarget(checkpoint.model)
+    if ffn.moe is not None:
+        target.before_forward.append(ffn.moe.context.set_valid)
+    tokenizer = checkpoint.tokenizer
+    valid_vocab = target.vocab_size if tokenizer is None else min(len(tokenizer), target.vocab_size)
+    sampler: Sampler = build("sampling", spec.sampling, target.vocab_size, valid_vocab)
+    return BuiltPipeline(
+        spec,
+        dict(cfg),
+        run_dir,
+        checkpoint,
+        target,
+        abilities,
+        sampler,
+        ranks,
+        ffn,
+        log or (lambda metrics, step: None),
+        show,
+        notes,
+    )

@@ -1,0 +1,39 @@
+"""From prompts to requests."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from draftmesh.registry.contracts.request import Request
+from draftmesh.registry.contracts.stage import Checkpoint, Prompt
+from draftmesh.stages.data.encode import encode_turns
+
+
+@dataclass(frozen=True)
+class RequestOptions:
+    """The options of a run that every request shares."""
+
+    max_new_tokens: int
+    stop: tuple[str, ...]
+    seed: int
+
+
+def requests_of(
+    prompts: Sequence[Prompt], checkpoint: Checkpoint, context: int, options: RequestOptions
+) -> list[Request]:
+    """One request per prompt (its first turn), encoded with the chat template if there is one."""
+    requests = []
+    for index, prompt in enumerate(prompts):
+        token_ids = encode_turns(checkpoint, prompt.turns[:1], context, prompt.id)
+        requests.append(
+            Request(
+                id=prompt.id,
+                prompt=prompt.turns[0],
+                token_ids=tuple(token_ids),
+                index=index,
+                seed=options.seed,
+                max_new_tokens=prompt.max_new_tokens or options.max_new_tokens,
+                stop=options.stop,
+                category=prompt.category,
+            )
+        )
+    return requests

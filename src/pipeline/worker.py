@@ -1,0 +1,95 @@
+"""What every rank does: build the pipeline, run the task, say what it cost."""
+
+import resource
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from draftmesh.pipeline.build import LogMetrics, build_pipeline
+from draftmesh.pipeline.series import append_series
+from draftmesh.registry import build
+from draftmesh.registry.contracts.request import Completion
+from draftmesh.registry.contracts.result import RunResult
+from draftmesh.registry.contracts.tracking import Scalar
+from draftmesh.stages.parallel.ranks import Mesh
+
+
+@dataclass(frozen=True)
+class Work:
+    """A rank's orders. `log` and `show` reach the tracker and the terminal of the parent process;
+    they are None in ranks that the launcher starts."""
+
+    cfg: dict[str, Any]
+    run_dir: Path
+    log: LogMetrics | None = None
+    show: Callable[[Completion], None] | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """Rank 0's answer: the task's result, the run's facts for results.json, lines for the user."""
+
+    result: RunResult
+    facts: dict[str, Scalar]
+    notes: tuple[str, ...]
+
+
+def execute(work: Work, ranks: Mesh) -> Report | None:
+    """Run the task on this rank; rank 0 returns the report."""
+    log = work.log or (lambda metrics, step: append_series(work.run_dir, metrics, step))
+    pipeline = build_pipeline(
+        work.cfg, work.run_dir, ranks, log if ranks.rank == 0 else None, work.show
+    )
+    if ranks.rank == 0:
+        for note in pipeline.notes:
+            print(note, file=sys.stderr)
+    result: RunResult = build("task", work.cfg["task"]).run(pipeline)
+    meters = ranks.gather_ranks(_meters(pipeline))
+    if meters is None:
+        return None
+    experts, facts = pipeline.ffn_facts([m["experts"] for m in meters])
+    facts |= _facts(pipeline, ranks, meters)
+    if experts is not None:
+        result = replace(result, expert_load=experts)
+    return Report(result, facts, tuple(pipeline.notes))
+
+
+def _meters(pipeline: Any) -> dict[str, Any]:
+    total = pipeline.ranks.traffic.total()
+    return {
+        "experts": pipeline.ffn.moe.report() if pipeline.ffn.moe else None,
+        "calls": total.calls,
+        "bytes": total.bytes,
+        "peak_mb": peak_memory_mb(),
+    }
+
+
+def _facts(pipeline: Any, ranks: Mesh, meters: list[dict[str, Any]]) -> dict[str, Scalar]:
+    return {
+        "world_size": ranks.world,
+        "dp": ranks.dp,
+        "tp": ranks.tp,
+        "ep": ranks.ep,
+        "etp": ranks.etp,
+        "ffn": pipeline.ffn.kind,
+        "lossy": not pipeline.lossless,
+        "dtype": str(pipeline.target.dtype).removeprefix("torch."),
+        "device": str(pipeline.target.device),
+        "threads": torch.get_num_threads(),
+        "peak_mem_mb": max(m["peak_mb"] for m in meters),
+        "comm_calls": sum(m["calls"] for m in meters),
+        "comm_bytes": sum(m["bytes"] for m in meters),
+        "total_params": pipeline.ffn.parameters.total,
+        "active_params": pipeline.ffn.parameters.active,
+    }
+
+
+def peak_memory_mb() -> float:
+    """The process's peak memory in MiB: of the GPU if one is used, else resident."""
+    if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
+        return torch.cuda.max_memory_allocated() / 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

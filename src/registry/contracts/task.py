@@ -1,0 +1,72 @@
+"""What a task is given and what it returns."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from draftmesh.registry.contracts.engine import Engine, Generation
+from draftmesh.registry.contracts.ranks import Ranks
+from draftmesh.registry.contracts.request import Completion, Request
+from draftmesh.registry.contracts.result import RunResult
+from draftmesh.registry.contracts.sampling import Sampler
+from draftmesh.registry.contracts.stage import Checkpoint
+from draftmesh.registry.contracts.target import Target
+
+
+class Pipeline(Protocol):
+    """A built pipeline: the stages of one run on one rank, ready to complete requests."""
+
+    cfg: dict[str, Any]
+    """The resolved configuration."""
+
+    run_dir: Path
+    checkpoint: Checkpoint
+    target: Target
+    sampler: Sampler
+    ranks: Ranks
+    engine: Engine
+    """The engine with the configured draft and verifier."""
+
+    plain: Engine
+    """The same model, feed-forward and plan, decoding without a draft."""
+
+    spec: Any
+    """The resolved configuration as a frozen RunSpec."""
+
+    def requests(self) -> list[Request]:
+        """The run's prompts, encoded, in order; the same on every rank."""
+        ...
+
+    def generate(
+        self,
+        engine: Engine,
+        requests: Sequence[Request],
+        on_finish: Callable[[Completion], None] = ...,
+    ) -> Generation:
+        """Complete requests over all ranks: each owns a share; rank 0 gets all completions, merged
+        counters and the longest time, the others get their own."""
+        ...
+
+    def finished(self, completion: Completion) -> None:
+        """A completion of the run's own method is final: it is written to samples.jsonl at once."""
+        ...
+
+    def reset_meters(self) -> None:
+        """Forget what collectives and experts counted so far (after a warm-up)."""
+        ...
+
+    @property
+    def comparable(self) -> bool:
+        """Whether drafting must give plain decoding's tokens: greedy, or `match` at the same seed."""
+        ...
+
+    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
+        """Series for the tracker (rank 0 only; ignored elsewhere)."""
+        ...
+
+
+class Task(Protocol):
+    """A task stage (kind `task`): `Stage(config).run(pipeline)`, on every rank; rank 0's result
+    counts."""
+
+    def run(self, pipeline: Pipeline) -> RunResult: ...

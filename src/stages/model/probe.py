@@ -1,0 +1,88 @@
+"""What a loaded model can be trusted with, found out by trying it on a few tokens."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from draftmesh.registry import UserError
+from draftmesh.stages.model.cache import SlotCache
+from draftmesh.stages.model.target import HFTarget
+
+# Largest allowed difference of log-probabilities; a wrong mask or position changes them by far more.
+TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-2, torch.float16: 0.3, torch.bfloat16: 0.6}
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """trees: a tree of tokens in one forward gives what its paths give one by one.
+    resume: a forward stopped at a layer and resumed there gives what a whole forward gives."""
+
+    trees: bool
+    resume: bool
+
+
+@torch.inference_mode()
+def probe(target: HFTarget) -> Abilities:
+    """Compare our forwards with transformers' own on one short sequence.
+
+    Raises UserError if even a chain of tokens disagrees.
+    """
+    vocab = min(target.vocab_size, 1000)
+    tokens = (torch.arange(7, device=target.device) * 37 + 11) % vocab
+    limit = TOLERANCE[target.dtype]
+    prefix, path = tokens[:4], tokens[4:6]
+    reference = _reference(target, torch.cat([prefix, path]))
+    cache = target.new_cache(1, 16)
+    target.forward(prefix[None], cache)
+    cache.advance(torch.tensor([4]))
+    chain = target.forward(path[None], cache).logits
+    assert chain is not None
+    if _distance(chain[0], reference[4:]) > limit:
+        raise UserError(
+            f"{type(target.model).__name__} does not decode correctly with draftmesh's attention and "
+            "cache: choose another model (model.path) or engine=transformers"
+        )
+    return Abilities(
+        trees=_distance(_tree(target, cache, path, tokens[6:]), chain[0]) <= limit,
+        resume=_distance(_resumed(target, cache, path), chain[0]) <= limit,
+    )
+
+
+def _reference(target: HFTarget, tokens: Tensor) -> Tensor:
+    ours = target.config._attn_implementation
+    other = "sdpa" if getattr(target.model, "_supports_sdpa", False) else "eager"
+    target.model.set_attn_implementation(other)
+    try:
+        logits: Tensor = target.model(tokens[None], use_cache=False).logits[0]
+    finally:
+        target.model.set_attn_implementation(ours)
+    return logits
+
+
+def _tree(target: HFTarget, cache: SlotCache, path: Tensor, other: Tensor) -> Tensor:
+    """The path's logits when a sibling stands between its two tokens."""
+    tokens = torch.cat([path[:1], other, path[1:]])[None]
+    parents = torch.tensor([[-1, 0, 0]], device=tokens.device)
+    logits = target.forward(tokens, cache, parents=parents).logits
+    assert logits is not None
+    return logits[0, [0, 2]]
+
+
+def _resumed(target: HFTarget, cache: SlotCache, path: Tensor) -> Tensor:
+    half = max(1, target.num_layers // 2)
+    front = target.forward(path[None], cache, layers=range(half))
+    if half == target.num_layers:
+        return path.new_full((1, 1), 1e9).double()
+    back = target.forward(front.hidden, cache, layers=range(half, target.num_layers))
+    assert back.logits is not None
+    return back.logits[0]
+
+
+def _distance(logits: Tensor, reference: Tensor) -> float:
+    if logits.shape != reference.shape:
+        return float("inf")
+    work = torch.float64 if logits.dtype == torch.float64 else torch.float32
+    ours, theirs = logits.to(work).log_softmax(-1), reference.to(work).log_softmax(-1)
+    likely = theirs > theirs.max(-1, keepdim=True).values - 5
+    return float((ours - theirs)[likely].abs().max())
