@@ -54,7 +54,8 @@ class Entry:
             loaded = self._import()
         self._check(loaded)
         self.target = loaded
-        return self.target
+        stage: type[Any] = loaded
+        return stage
 
     def _refuse_rivals(self) -> None:
         if not self.rivals:
