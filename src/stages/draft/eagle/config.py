@@ -1,0 +1,75 @@
+"""The shape of an EAGLE head."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class HeadConfig:
+    """An EAGLE head's architecture (SafeAILab's EAGLE-1/2 and EAGLE-3, one decoder layer).
+
+    version 1 fuses the token's embedding and the target's last hidden state by `fc` (2H -> H) and
+    decodes with the target's LM head. Version 3 fuses three of the target's layers by `fc`
+    (3H -> H), widens the attention's input to 2H, and has its own norm and an LM head over
+    `draft_vocab` tokens.
+    `capture`: hidden-state indices of the target, in the order `fc` reads them (index i < L is the
+    input of layer i, L the output of the final norm).
+    `residual_normed`: the residual is hidden_norm(g) rather than g (speculators'
+    norm_before_residual). `feed_normed`: the next step is fed norm(a) rather than a (speculators'
+    norm_output).
+    """
+
+    version: int
+    hidden: int
+    target_hidden: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocab: int
+    draft_vocab: int
+    capture: tuple[int, ...]
+    eps: float = 1e-5
+    rope_theta: float = 10000.0
+    max_position: int = 2048
+    fc_bias: bool = False
+    qkv_bias: bool = False
+    act: str = "silu"
+    residual_normed: bool = False
+    feed_normed: bool = False
+
+    @property
+    def reduced(self) -> bool:
+        """The head's LM head covers a part of the target's vocabulary."""
+        return self.draft_vocab < self.vocab
+
+    def to_json(self) -> dict[str, Any]:
+        """The `config.json` of SafeAILab's layout."""
+        keys: dict[str, Any] = {
+            "architectures": ["LlamaForCausalLM" if self.version == 1 else "LlamaForCausalLMEagle3"],
+            "model_type": "llama",
+            "num_hidden_layers": 1,
+            "hidden_size": self.hidden,
+            "intermediate_size": self.intermediate,
+            "num_attention_heads": self.heads,
+            "num_key_value_heads": self.kv_heads,
+            "head_dim": self.head_dim,
+            "hidden_act": self.act,
+            "vocab_size": self.vocab,
+            "rms_norm_eps": self.eps,
+            "rope_theta": self.rope_theta,
+            "max_position_embeddings": self.max_position,
+            "qkv_bias": self.qkv_bias,
+        }
+        if self.version == 1:
+            return keys | {"bias": self.fc_bias}
+        return keys | {
+            "draft_vocab_size": self.draft_vocab,
+            "target_hidden_size": self.target_hidden,
+            "eagle_aux_hidden_state_layer_ids": list(self.capture),
+        }
+
+
+def default_capture(version: int, layers: int) -> tuple[int, ...]:
+    """The layers a version reads of a target with `layers` layers, as Hugging Face indices."""
+    return (layers,) if version == 1 else (2, layers // 2, layers - 3)

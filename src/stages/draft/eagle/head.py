@@ -1,0 +1,73 @@
+"""The EAGLE head: versions 1 (also used by EAGLE-2) and 3."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from draftmesh.stages.draft.eagle.config import HeadConfig
+from draftmesh.stages.draft.eagle.layer import Layer, Norm, Rotary
+
+Rotation = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What enters the layer: the attention's input [B, T, W] and the residual [B, T, H]."""
+
+    attend: Tensor
+    residual: Tensor
+
+    def at(self, span: slice) -> "Entry":
+        """The same for some of the T positions."""
+        return Entry(self.attend[:, span], self.residual[:, span])
+
+
+class Head(nn.Module):
+    """One decoder layer over (embedding of token i+1, hidden state of token i) -> state of i+1.
+
+    The embedding is the target's and is not stored here, nor is the LM head of version 1.
+    """
+
+    d2t: Tensor
+    t2d: Tensor
+
+    def __init__(self, config: HeadConfig) -> None:
+        super().__init__()
+        self.config = config
+        sources = 2 * config.hidden if config.version == 1 else 3 * config.target_hidden
+        self.fc = nn.Linear(sources, config.hidden, bias=config.fc_bias)
+        self.midlayer = Layer(config)
+        self.rotary = Rotary(config.head_dim, config.rope_theta)
+        if config.version == 3:
+            self.norm = Norm(config.hidden, config.eps)
+            self.lm_head = nn.Linear(config.hidden, config.draft_vocab, bias=False)
+            self.register_buffer("d2t", torch.zeros(config.draft_vocab, dtype=torch.long))
+            self.register_buffer("t2d", torch.ones(config.vocab, dtype=torch.bool))
+
+    def fuse(self, features: Tensor) -> Tensor:
+        """The target's captured layers side by side [B, T, C*H] -> hidden states g [B, T, H]."""
+        fused: Tensor = features if self.config.version == 1 else self.fc(features)
+        return fused
+
+    def enter(self, embedding: Tensor, hidden: Tensor) -> Entry:
+        """Embeddings of the next tokens [B, T, H] and hidden states g [B, T, H] -> layer input."""
+        if self.config.version == 1:
+            x = self.fc(torch.cat((embedding, hidden), -1))
+            return Entry(x, x)
+        normed = self.midlayer.hidden_norm(hidden)
+        wide = torch.cat((self.midlayer.input_layernorm(embedding), normed), -1)
+        return Entry(wide, normed if self.config.residual_normed else hidden)
+
+    def rotation(self, positions: Tensor, dtype: torch.dtype) -> Rotation:
+        """Cosines and sines for positions [B, T]; the pair of token i sits at position i."""
+        rotation: Rotation = self.rotary(positions, dtype)
+        return rotation
+
+    def feedback(self, output: Tensor) -> Tensor:
+        """What the next step gets in place of g: the layer's output [B, T, H], as the format says."""
+        return self.norm(output) if self.config.feed_normed else output
+
+    def normed(self, output: Tensor) -> Tensor:
+        """The layer's output [B, T, H], ready for the LM head."""
+        return self.norm(output) if self.config.version == 3 else output

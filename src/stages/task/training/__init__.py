@@ -1,0 +1,1 @@
+"""Training of draft heads: the corpus, the target's cached features, losses and the loop."""

@@ -1,0 +1,91 @@
+"""The target's hidden states for a corpus, computed once and kept on disk.
+
+A head trains on frozen features: the first epoch runs the target and fills the store, later epochs
+(and a resumed training) only read it.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from draftmesh.stages.task.training.corpus import Chat, fingerprint
+
+
+class FeatureStore:
+    """Memory-mapped hidden states [tokens, C, H] in bfloat16 (2*C*H bytes a token), by chat.
+
+    layers: the C Hugging Face hidden-state indices to keep (L is the output of the final norm).
+    `identity` names the target; a folder that holds another target's, corpus's or layer selection's
+    features is emptied. Several processes may fill one store: each writes whole chats.
+    """
+
+    def __init__(
+        self, folder: Path, chats: list[Chat], model: Any, layers: Sequence[int], identity: str
+    ) -> None:
+        self.chats, self.model, self.layers = chats, model, tuple(layers)
+        self.hidden = int(model.config.hidden_size)
+        self.offsets = np.cumsum([0] + [len(chat.ids) for chat in chats])
+        wanted = {"corpus": fingerprint(chats), "target": identity, "layers": list(layers)}
+        folder.mkdir(parents=True, exist_ok=True)
+        meta = folder / "meta.json"
+        if not meta.exists() or json.loads(meta.read_text()) != wanted:
+            for stale in folder.glob("*.bin"):
+                stale.unlink()
+            meta.write_text(json.dumps(wanted))
+        shape = (int(self.offsets[-1]), len(self.layers), self.hidden)
+        self._features = _open(folder / "features.bin", np.int16, shape)
+        self._known = _open(folder / "known.bin", np.uint8, (len(chats),))
+
+    def _span(self, index: int) -> slice:
+        return slice(self.offsets[index], self.offsets[index + 1])
+
+    def write(self, index: int, features: Tensor) -> None:
+        """Store one chat's features [T, C, H]."""
+        packed = features.to(torch.bfloat16).cpu().view(torch.int16)
+        self._features[self._span(index)] = packed.numpy()
+        self._known[index] = 1
+
+    def read(self, index: int) -> Tensor:
+        """One chat's features [T, C, H], bfloat16; `fill` comes first."""
+        assert self._known[index]
+        return torch.from_numpy(np.array(self._features[self._span(index)])).view(torch.bfloat16)
+
+    def missing(self, indices: Sequence[int]) -> list[int]:
+        """Those whose features are not stored yet."""
+        return [i for i in indices if not self._known[i]]
+
+    @torch.inference_mode()
+    def fill(self, indices: Sequence[int], tokens: int = 1024) -> None:
+        """Run the target on what is missing, at most about `tokens` padded tokens at a time."""
+        missing = sorted(self.missing(indices), key=lambda i: len(self.chats[i].ids))
+        while missing:
+            count = max(1, tokens // len(self.chats[missing[-1]].ids))
+            batch, missing = missing[-count:], missing[:-count]
+            for index, features in zip(batch, self._forward(batch), strict=True):
+                self.write(index, features[: len(self.chats[index].ids)])
+
+    def _forward(self, indices: Sequence[int]) -> Tensor:
+        """Features [B, T, C, H] of right-padded chats; causal attention never sees the padding."""
+        chats = [self.chats[i] for i in indices]
+        ids = torch.zeros(len(chats), max(len(chat.ids) for chat in chats), dtype=torch.long)
+        for row, chat in enumerate(chats):
+            ids[row, : len(chat.ids)] = torch.tensor(chat.ids)
+        output = self.model.base_model(
+            input_ids=ids.to(self.model.device),
+            use_cache=False,
+            output_hidden_states=list(self.layers),
+        )
+        return torch.stack([output.hidden_states[i] for i in self.layers], dim=2)
+
+
+def _open(path: Path, dtype: Any, shape: tuple[int, ...]) -> np.memmap:
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if not path.exists():
+        with path.open("wb") as file:
+            file.truncate(size)
+    return np.memmap(path, dtype, "r+", shape=shape)
