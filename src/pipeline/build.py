@@ -53,12 +53,12 @@ class BuiltPipeline:
     @cached_property
     def engine(self) -> Engine:
         """With the configured draft and verifier."""
-        return self.engine_with(self.spec.draft)
+        return self.engine_with(self.main_draft)
 
     @cached_property
     def plain(self) -> Engine:
         """Without a draft."""
-        return self.engine_with({"name": "none"})
+        return self.engine_with(self.draft({"name": "none"}))
 
     @property
     def verifier_name(self) -> str:
@@ -66,15 +66,20 @@ class BuiltPipeline:
         name: str = self.spec.verifier["name"]
         return "match" if name == "auto" else name
 
-    def engine_with(self, draft: Node) -> Engine:
-        """An engine with another draft."""
+    @cached_property
+    def main_draft(self) -> Draft:
+        """The configured draft."""
+        return self.draft(self.spec.draft)
+
+    def engine_with(self, draft: Draft) -> Engine:
+        """The configured engine with a draft."""
         verifier = dict(self.spec.verifier, name=self.verifier_name)
         engine: Engine = build(
             "engine",
             self.spec.engine,
             self.checkpoint,
             self.target,
-            self.draft(draft),
+            draft,
             build("verifier", verifier),
             self.sampler,
             self.ranks,
@@ -141,6 +146,12 @@ class BuiltPipeline:
     def comparable(self) -> bool:
         """Whether drafting must give plain decoding's tokens."""
         return self.lossless and (self.sampler.greedy or self.verifier_name == "match")
+
+    @property
+    def branching(self) -> bool:
+        """Whether the draft proposes trees: more nodes than its depth."""
+        draft = self.main_draft
+        return draft.nodes > draft.depth
 
     def ffn_facts(
         self, reports: Sequence[MoeReport | None]

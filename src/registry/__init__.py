@@ -36,7 +36,7 @@ def build_config(cls: type[Any], node: Mapping[str, Any]) -> Any:
     value.
     """
     entry = REGISTRY.owner(cls)
-    return merge_config(cls.Config, node, option(entry.kind) if entry else cls.__name__)
+    return merge_config(cls.Config, node, f"{option(entry.kind) if entry else cls.__name__}.")
 
 
 def build(kind: str, node: Mapping[str, Any], *args: Any) -> Any:

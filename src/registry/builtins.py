@@ -46,6 +46,7 @@ BUILTINS: dict[str, Table] = {
     ),
     "task": _stages(
         generate="task.generate:Generate | complete the prompts",
+        bench="task.bench:Bench | the method and plain decoding, measured in turn in one run",
     ),
     "data": _stages(
         demo="data.demo:Demo | demo prompts that come with the package",

@@ -15,20 +15,45 @@ def merge_config(schema: type[Any], node: Mapping[str, Any], prefix: str) -> Any
     """An instance of the dataclass `schema` with the node's values.
 
     Raises UserError for an unknown key (with the nearest known one), a wrong type or a missing
-    value; the message begins with the option, `<prefix>.<key>`.
+    value; the message begins with the option, `<prefix><key>`, for example draft.k for "draft.".
     """
     known = [field.name for field in fields(schema)]
     for key in node:
         if key not in known:
-            hint = did_you_mean(str(key), known, f"{prefix}.")
-            raise UserError(f"{prefix}.{key}: no such option{hint}; options: {', '.join(known)}")
+            hint = did_you_mean(str(key), known, prefix)
+            raise UserError(f"{prefix}{key}: no such option{hint}; options: {', '.join(known)}")
     try:
-        merged = OmegaConf.merge(OmegaConf.structured(schema), DictConfig(dict(node)))
+        values = DictConfig(literal(dict(node)))
+        merged = OmegaConf.merge(OmegaConf.structured(schema), values)
         return OmegaConf.to_object(merged)
     except MissingMandatoryValue as error:
         missing = next((k for k in known if OmegaConf.is_missing(merged, k)), error.full_key)
-        raise UserError(f"{prefix}.{missing}: a value is required") from error
+        raise UserError(f"{prefix}{missing}: a value is required") from error
     except OmegaConfBaseException as error:
         key = error.full_key or error.key
         reason = str(error.msg or error).strip().splitlines()[0]
-        raise UserError(f"{prefix}.{key}: {reason}") from error
+        raise UserError(f"{prefix}{key}: {reason}") from error
+
+
+def literal(value: Any) -> Any:
+    """The same value with its texts escaped, so that OmegaConf finds no interpolation in them."""
+    if isinstance(value, str):
+        return literal_text(value)
+    if isinstance(value, Mapping):
+        return {key: literal(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [literal(item) for item in value]
+    return value
+
+
+def literal_text(text: str) -> str:
+    """Escape "${", and double the backslashes right before it, as OmegaConf's grammar asks."""
+    return double_backslashes_before(text, "${").replace("${", "\\${")
+
+
+def double_backslashes_before(text: str, mark: str) -> str:
+    """Double the backslashes that stand right before each `mark`."""
+    *parts, last = text.split(mark)
+    return (
+        "".join(part + "\\" * (len(part) - len(part.rstrip("\\"))) + mark for part in parts) + last
+    )

@@ -60,6 +60,11 @@ class Pipeline(Protocol):
         """Whether drafting must give plain decoding's tokens: greedy, or `match` at the same seed."""
         ...
 
+    @property
+    def branching(self) -> bool:
+        """Whether the draft proposes trees rather than chains."""
+        ...
+
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
         """Series for the tracker (rank 0 only; ignored elsewhere)."""
         ...

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 from draftmesh.registry import register
 from draftmesh.registry.contracts.engine import Engine
-from draftmesh.registry.contracts.request import Completion, Request
+from draftmesh.registry.contracts.request import Request
 from draftmesh.registry.contracts.result import RunResult
 from draftmesh.registry.contracts.task import Pipeline
+from draftmesh.stages.task.pieces import completion_pieces
 
 WARM_UP_TOKENS = 4
 
@@ -39,7 +40,8 @@ class Generate:
             generation=generation,
             plain=plain,
             comparable=pipeline.comparable,
-            pieces=pieces_of(pipeline, generation.completions),
+            tree=pipeline.branching,
+            pieces=completion_pieces(pipeline.checkpoint.tokenizer, generation.completions),
         )
 
 
@@ -48,21 +50,3 @@ def warm_up(pipeline: Pipeline, engine: Engine, requests: Sequence[Request]) -> 
     some = requests[: pipeline.spec.batch_size * pipeline.ranks.dp]
     pipeline.generate(engine, [replace(r, max_new_tokens=WARM_UP_TOKENS) for r in some])
     pipeline.reset_meters()
-
-
-def pieces_of(pipeline: Pipeline, completions: Sequence[Completion]) -> list[list[str]]:
-    """Each completion's tokens as text; bytes of an incomplete character wait for its last token."""
-    tokenizer = pipeline.checkpoint.tokenizer
-    result = []
-    for completion in completions:
-        pieces: list[str] = []
-        done = 0
-        for end in range(1, len(completion.token_ids) + 1):
-            text = tokenizer.decode(completion.token_ids[done:end])
-            if text.endswith("\N{REPLACEMENT CHARACTER}") and end < len(completion.token_ids):
-                pieces.append("")
-                continue
-            pieces.append(text)
-            done = end
-        result.append(pieces)
-    return result

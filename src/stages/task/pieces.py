@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from draftmesh.registry.contracts.request import Completion
+
 _UNFINISHED = "\ufffd"
 _CONTEXT = 4
 
@@ -25,3 +27,8 @@ def token_pieces(tokenizer: Any, token_ids: Sequence[int]) -> list[str]:
         done = end
         start = max(start, done - _CONTEXT)
     return pieces
+
+
+def completion_pieces(tokenizer: Any, completions: Sequence[Completion]) -> list[list[str]]:
+    """The pieces of each completion."""
+    return [token_pieces(tokenizer, completion.token_ids) for completion in completions]
