@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,15 +51,15 @@ def ready_folder(name: str, build: Build, needs: int = 0) -> Path:
 def _rebuild(folder: Path, build: Build, needs: int) -> None:
     parent, prefix = folder.parent, f".{folder.name}.tmp-"
     for stale in parent.glob(f"{prefix}*"):
-        shutil.rmtree(stale)
+        shutil.rmtree(stale, ignore_errors=True)
     free = shutil.disk_usage(parent).free
     if free < needs:
         raise OSError(errno.ENOSPC, f"{free >> 20} MB free, {needs >> 20} MB needed")
-    temporary = parent / f"{prefix}{os.getpid()}"
+    temporary = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
     work, out, old = temporary / "work", temporary / "out", temporary / "old"
-    work.mkdir(parents=True)
-    out.mkdir()
     try:
+        work.mkdir()
+        out.mkdir()
         build(work, out)
         write_manifest(out)
         sync(out)

@@ -1,6 +1,5 @@
 """Which Hugging Face class decodes a checkpoint, if any does."""
 
-from pathlib import Path
 from typing import Any
 
 from transformers import AutoModelForCausalLM
@@ -11,10 +10,10 @@ from draftmesh.stages.model.options import LoadOptions
 _DECODERS = ("CausalLM", "LMHead", "ConditionalGeneration")
 
 
-def causal_class(config: Any, source: str | Path, options: LoadOptions) -> type | None:
+def causal_class(config: Any, what: str, options: LoadOptions) -> type | None:
     """The class that AutoModelForCausalLM will build, None when it comes from remote code.
 
-    Raises UserError for checkpoints of other tasks: encoders, classifiers, bare trunks.
+    Raises UserError for checkpoints (`what`) of other tasks: encoders, classifiers, bare trunks.
     """
     remote = getattr(config, "auto_map", None) or {}
     if options.trust_remote_code and "AutoModelForCausalLM" in remote:
@@ -23,8 +22,8 @@ def causal_class(config: Any, source: str | Path, options: LoadOptions) -> type 
     mapping: Any = AutoModelForCausalLM._model_mapping
     decodes = not named or any(mark in name for name in named for mark in _DECODERS)
     if type(config) not in mapping or config.is_encoder_decoder or not decodes:
-        what = ", ".join(named) or config.model_type
-        raise UserError(f"model.path={source} is no decoder-only causal LM but {what}")
+        it = ", ".join(named) or config.model_type
+        raise UserError(f"{what} is no decoder-only causal LM but {it}")
     found: type = mapping[type(config)]
     return found
 

@@ -19,19 +19,20 @@ _TOKENIZERS = (
 )
 
 
-def check_folder(folder: Path) -> None:
-    """Raise UserError unless the folder has a readable config and complete weights."""
+def check_folder(folder: Path, what: str) -> None:
+    """Raise UserError unless the folder (`what` in messages) has a config and complete weights."""
     if not folder.is_dir():
-        raise UserError(f"model.path={folder} is no folder")
-    read_json(folder / "config.json")
+        raise UserError(f"{what} is no folder")
+    _read_json(folder / "config.json", what)
     index = folder / "model.safetensors.index.json"
     if index.exists():
-        for name in sorted(set(read_json(index).get("weight_map", {}).values())):
-            check_safetensors(folder / name)
+        shards = _read_json(index, what).get("weight_map", {}).values()
+        for name in sorted(set(shards)):
+            _check_safetensors(folder / name, what)
     elif (folder / "model.safetensors").exists():
-        check_safetensors(folder / "model.safetensors")
+        _check_safetensors(folder / "model.safetensors", what)
     elif not any((folder / name).exists() for name in _PICKLES):
-        raise UserError(f"model.path={folder} has no weights (model.safetensors)")
+        raise UserError(f"{what} has no weights (model.safetensors)")
 
 
 def has_tokenizer(folder: Path) -> bool:
@@ -39,30 +40,29 @@ def has_tokenizer(folder: Path) -> bool:
     return any((folder / name).exists() for name in _TOKENIZERS)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a model folder; UserError when missing or malformed."""
+def _read_json(path: Path, what: str) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UserError(f"model.path={path.parent} has no {path.name}") from None
+        raise UserError(f"{what} has no {path.name}") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read ({error}); mend it or change model.path") from None
+        raise UserError(f"{what}: {path.name} cannot be read ({error})") from None
     if not isinstance(content, dict):
-        raise UserError(f"{path} holds no JSON object; mend it or change model.path")
+        raise UserError(f"{what}: {path.name} holds no JSON object")
     return content
 
 
-def check_safetensors(path: Path) -> None:
+def _check_safetensors(path: Path, what: str) -> None:
     """Compare a file's size with what its header promises (format: safetensors' README)."""
     try:
         size = path.stat().st_size
         expected = _promised_size(path, size)
     except FileNotFoundError:
-        raise UserError(f"model.path={path.parent} lacks its weights file {path.name}") from None
+        raise UserError(f"{what} lacks its weights file {path.name}") from None
     except (OSError, ValueError, struct.error, AttributeError, KeyError, TypeError):
-        raise UserError(f"{path} is truncated or no safetensors file; fetch it again") from None
+        raise UserError(f"{what}: {path.name} is truncated or no safetensors file") from None
     if size != expected:
-        raise UserError(f"{path} has {size} of {expected} bytes; fetch it again")
+        raise UserError(f"{what}: {path.name} has {size} of {expected} bytes; fetch it again")
 
 
 def _promised_size(path: Path, size: int) -> int:

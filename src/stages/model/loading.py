@@ -1,15 +1,12 @@
 """From a local folder or a Hub id to a model that is ready to decode."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
-from transformers.utils.hub import cached_file
 
 from draftmesh.registry.contracts.stage import Checkpoint
 from draftmesh.registry.errors import UserError
@@ -17,33 +14,42 @@ from draftmesh.stages.model.causal import attention_name, causal_class
 from draftmesh.stages.model.device import resolve_device
 from draftmesh.stages.model.dtype import resolve_dtype
 from draftmesh.stages.model.eos import eos_ids, text_config
+from draftmesh.stages.model.explain import explained
 from draftmesh.stages.model.folder import check_folder, has_tokenizer
+from draftmesh.stages.model.hub import reachable, snapshot
 from draftmesh.stages.model.options import LoadOptions
 from draftmesh.stages.model.progress import bar, quiet
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 
 
-def load_checkpoint(source: str, name: str, options: LoadOptions) -> Checkpoint:
+def load_checkpoint(
+    source: str, name: str, options: LoadOptions, option: str = "model.path"
+) -> Checkpoint:
     """Load the causal LM in a folder or under a Hub id, ready to decode (see `ready`).
 
-    Raises UserError, in one line, for whatever is wrong with the source or the options.
+    Raises UserError, in one line, for whatever is wrong with the options or with the source, which
+    the user gave as `option`.
     """
     options.check()
     device = resolve_device(options.device)
     dtype = resolve_dtype(options.dtype, device)
+    what = f"{option}={source}"
     folder = Path(source).expanduser()
-    local = folder.exists() or not _HUB_ID.fullmatch(source)
-    if local:
-        check_folder(folder)
-        source = str(folder)
-    with quiet(downloads=not local), _explained(source, local):
-        model = _load_model(source, name, options, device, dtype)
-        tokenizer = None
-        if not local or has_tokenizer(folder):
-            tokenizer = AutoTokenizer.from_pretrained(source, **_origin(options))
-        path = folder.resolve() if local else _snapshot(source, options)
-    return ready(name, path, model, tokenizer)
+    if folder.exists() or not _HUB_ID.fullmatch(source):
+        check_folder(folder, what)
+        with quiet(), explained(what), bar(f"Loading {name}"):
+            model = _load_model(str(folder), what, options, device, dtype, {})
+            tokenizer = _tokenizer(str(folder), options, {}) if has_tokenizer(folder) else None
+        return ready(name, folder.resolve(), model, tokenizer)
+    online = reachable()
+    hint = "" if online else " and the Hub cannot be reached"
+    revision = options.revision or "main"
+    origin = {"revision": revision, "local_files_only": not online}
+    with quiet(downloads=True), explained(what, f" (no such folder{hint})"):
+        model = _load_model(source, what, options, device, dtype, origin)
+        tokenizer = _tokenizer(source, options, origin)
+        return ready(name, snapshot(source, revision), model, tokenizer)
 
 
 def ready(name: str, path: Path | None, model: Any, tokenizer: Any) -> Checkpoint:
@@ -73,51 +79,43 @@ def implementations(asked: str, cls: type | None, dtype: torch.dtype) -> dict[st
 
 
 def _load_model(
-    source: str, name: str, options: LoadOptions, device: torch.device, dtype: torch.dtype
+    source: str,
+    what: str,
+    options: LoadOptions,
+    device: torch.device,
+    dtype: torch.dtype,
+    origin: dict[str, Any],
 ) -> Any:
-    config = AutoConfig.from_pretrained(source, **_origin(options))
-    cls = causal_class(config, source, options)
+    origin = origin | {"trust_remote_code": options.trust_remote_code}
+    config = AutoConfig.from_pretrained(source, **origin)
+    cls = causal_class(config, what, options)
     placed = options.device_map or (None if device.type == "cpu" else {"": device})
-    with bar(f"Loading {name}"):
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
-            source,
-            config=config,
-            dtype=dtype,
-            device_map=placed,
-            output_loading_info=True,
-            **implementations(options.attention, cls, dtype),
-            **_origin(options),
-        )
+    loaded: Any = AutoModelForCausalLM.from_pretrained(
+        source,
+        config=config,
+        dtype=dtype,
+        device_map=placed,
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,  # so that they are told, below
+        **implementations(options.attention, cls, dtype),
+        **origin,
+    )
     model, info = loaded
-    if missing := sorted(info["missing_keys"]):
-        raise UserError(
-            f"model.path={source} lacks {len(missing)} of the model's tensors, such as {missing[0]}"
-        )
+    _check_complete(what, info)
     return model
 
 
-def _origin(options: LoadOptions) -> dict[str, Any]:
-    return {"trust_remote_code": options.trust_remote_code, "revision": options.revision or "main"}
-
-
-def _snapshot(source: str, options: LoadOptions) -> Path:
-    found = cached_file(source, "config.json", revision=options.revision or "main")
-    return Path(str(found)).parent
-
-
-@contextmanager
-def _explained(source: str, local: bool) -> Iterator[None]:
-    """Whatever goes wrong inside is the source's fault: say so in one line."""
-    try:
-        yield
-    except UserError:
-        raise
-    except torch.OutOfMemoryError as error:
+def _check_complete(what: str, info: dict[str, Any]) -> None:
+    for key, found, expected in sorted(info["mismatched_keys"]):
         raise UserError(
-            f"model.path={source} does not fit the device; "
-            "try model.dtype=bfloat16 or model.device_map=auto"
-        ) from error
-    except Exception as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        place = "" if local else " (no such folder, so taken as a Hub id)"
-        raise UserError(f"cannot load model.path={source}{place}: {lines[0]}") from error
+            f"{what}: {key} has shape {tuple(found)}, "
+            f"but its config.json makes it {tuple(expected)}"
+        )
+    if missing := sorted(info["missing_keys"]):
+        raise UserError(f"{what} lacks {len(missing)} of the model's tensors, such as {missing[0]}")
+
+
+def _tokenizer(source: str, options: LoadOptions, origin: dict[str, Any]) -> Any:
+    return AutoTokenizer.from_pretrained(
+        source, trust_remote_code=options.trust_remote_code, **origin
+    )

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+from huggingface_hub.utils import logging as hub_logging
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from transformers.utils import logging
@@ -31,11 +32,13 @@ def bar(text: str, total: float | None = None) -> Iterator[Callable[[float], Non
 
 @contextmanager
 def quiet(downloads: bool = False) -> Iterator[None]:
-    """Silence transformers' warnings and bars; `downloads` leaves the Hub's bars on a terminal."""
+    """Silence transformers and the Hub; `downloads` leaves the Hub's bars on a terminal."""
     hub: Any = import_module("huggingface_hub.utils")
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     hub_bars = not hub.are_progress_bars_disabled()
+    hub_level = hub_logging.get_verbosity()
     logging.set_verbosity_error()
+    hub_logging.set_verbosity_error()
     logging.disable_progress_bar()
     if downloads and hub_bars and sys.stderr.isatty():
         hub.enable_progress_bars()
@@ -43,6 +46,7 @@ def quiet(downloads: bool = False) -> Iterator[None]:
         yield
     finally:
         logging.set_verbosity(level)
+        hub_logging.set_verbosity(hub_level)
         if bars:
             logging.enable_progress_bar()
         if hub_bars:

