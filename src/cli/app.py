@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -14,6 +15,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from draftmesh.cli import follower, local_plugins, quoting, searchpath
 from draftmesh.cli.failure import Failed, guard
+from draftmesh.pipeline.options import run_options
+from draftmesh.registry import build, load_plugins
 
 SWEEP_DIR = "DRAFTMESH_SWEEP_DIR"
 """Environment variable: the multirun's folder, for the runs inside it."""
@@ -27,7 +30,7 @@ def job(cfg: DictConfig) -> None:
     multirun = settings.mode is RunMode.MULTIRUN
     if multirun:
         os.environ[SWEEP_DIR] = str(Path(settings.sweep.dir).absolute())
-    choices = {group: str(name) for group, name in settings.runtime.choices.items()}
+    choices = dict(settings.runtime.choices)
     code = guard(lambda: execute(cfg, run_dir, choices), run_dir, debug=cfg.get("debug") is True)
     if code != 2:
         print(f"Run folder: {run_dir}", flush=True)
@@ -37,20 +40,27 @@ def job(cfg: DictConfig) -> None:
         sys.exit(code)
 
 
-def execute(cfg: DictConfig, run_dir: Path | None, choices: dict[str, str]) -> int:
-    """Hand a resolved plain configuration to the pipeline; returns the exit code.
+def execute(cfg: DictConfig, run_dir: Path | None, choices: Mapping[str, str | None]) -> int:
+    """Run the task with a resolved plain configuration; returns the exit code.
 
-    `choices` are Hydra's {group: option}; empty for a process that joins another one's run.
+    A task with a `show` method is about the installation: it needs no model and no pipeline.
     """
     plain: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    load_plugins(run_options(plain).plugins)
+    task = build("task", plain["task"])
+    if hasattr(task, "show"):
+        task.show(plain)
+        return 0
     from draftmesh.pipeline.run import run
 
-    return run(plain, run_dir, choices)
+    groups = {group: option for group, option in choices.items() if option and "/" not in group}
+    return run(plain, run_dir, groups)
 
 
 def start() -> int:
     """Run what the command line asks for; returns the exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
+    os.environ.pop(SWEEP_DIR, None)
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach us instead of Hydra's own printer
     arguments = sys.argv[1:]
     sys.argv[1:] = quoting.quote_text(arguments)
@@ -64,7 +74,7 @@ def _start(arguments: list[str]) -> int:
     searchpath.install()
     local_plugins.publish(arguments)
     if follower.joins_others(arguments):
-        return execute(follower.compose(sys.argv[1:]), None, {})
+        return execute(*follower.compose(sys.argv[1:]))
     job()
     return 0
 

@@ -5,7 +5,7 @@ import re
 
 from hydra import compose as hydra_compose
 from hydra import initialize_config_module
-from omegaconf import DictConfig
+from omegaconf import DictConfig, open_dict
 
 from draftmesh.cli.quoting import MULTIRUN
 from draftmesh.registry import UserError
@@ -23,8 +23,12 @@ def joins_others(arguments: list[str]) -> bool:
     return rank > 0 or any(re.fullmatch(r"parallel\.node_rank=0*[1-9]\d*", a) for a in arguments)
 
 
-def compose(arguments: list[str]) -> DictConfig:
-    """The configuration that the owner composes from the same command line."""
+def compose(arguments: list[str]) -> tuple[DictConfig, None, dict[str, str | None]]:
+    """What `execute` takes, from the command line that the owner of the run got too."""
     overrides = [argument for argument in arguments if not argument.startswith("-")]
     with initialize_config_module("draftmesh.conf", version_base="1.3"):
-        return hydra_compose("config", overrides)
+        cfg = hydra_compose("config", overrides, return_hydra_config=True)
+    choices = dict(cfg.hydra.runtime.choices)
+    with open_dict(cfg):
+        del cfg["hydra"]
+    return cfg, None, choices

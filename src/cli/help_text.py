@@ -2,6 +2,7 @@
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from textwrap import fill
 
 from draftmesh.registry import GROUPS, KINDS, Entry, describe
 from draftmesh.registry.discovery import config_packages
@@ -69,4 +70,8 @@ def _label(entry: Entry) -> str:
 def _table(rows: list[tuple[str, str]]) -> str:
     shown = [(key, value) for key, value in rows if value]
     width = max(len(key) for key, _ in shown)
-    return "\n".join(f"  {key:<{width}}  {value}" for key, value in shown)
+    indent = " " * (width + 4)
+    return "\n".join(
+        fill(value, 100, initial_indent=f"  {key:<{width}}  ", subsequent_indent=indent)
+        for key, value in shown
+    )

@@ -2,6 +2,8 @@
 
 import re
 
+from draftmesh.registry.config import double_backslashes_before, literal_text
+
 TEXT_OPTIONS = ("prompt",)
 MULTIRUN = ("-m", "--multirun")
 
@@ -30,16 +32,6 @@ def _is_quoted(value: str) -> bool:
 
 def quoted(text: str) -> str:
     """The text as a quoted string of Hydra's grammar, without interpolation."""
-    text = _double_backslashes_before(text, "${")
-    text = text.replace("${", "\\${")
-    text = _double_backslashes_before(text, "'")
-    if (slashes := len(text) - len(text.rstrip("\\"))) > 0:
-        text += "\\" * slashes
+    text = double_backslashes_before(literal_text(text), "'")
+    text += "\\" * (len(text) - len(text.rstrip("\\")))
     return "'" + text.replace("'", "\\'") + "'"
-
-
-def _double_backslashes_before(text: str, mark: str) -> str:
-    parts = text.split(mark)
-    for i, part in enumerate(parts[:-1]):
-        parts[i] = part + "\\" * (len(part) - len(part.rstrip("\\")))
-    return mark.join(parts)

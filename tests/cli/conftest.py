@@ -26,9 +26,11 @@ class Pipeline:
     """Stands in for `draftmesh.pipeline.run`: records what it is given and does as told."""
 
     calls: list[tuple[dict, Path | None]] = field(default_factory=list)
+    choices: dict[str, str] = field(default_factory=dict)
     outcome: object = 0
 
-    def run(self, cfg: dict, run_dir: Path | None) -> int:
+    def run(self, cfg: dict, run_dir: Path | None, choices: dict[str, str]) -> int:
+        self.choices = choices
         self.calls.append((cfg, run_dir))
         outcome = self.outcome(cfg, run_dir) if callable(self.outcome) else self.outcome
         if isinstance(outcome, BaseException):

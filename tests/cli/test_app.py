@@ -14,6 +14,8 @@ def test_a_run_gets_a_plain_config_and_its_own_folder(call, pipeline):
     assert type(cfg) is dict
     assert cfg["draft"] == {"name": "ngram", "k": 3, "min_match": 2, "max_match": 4}
     assert "hydra" not in cfg
+    assert pipeline.choices["draft"] == "ngram"
+    assert "hydra/launcher" not in pipeline.choices
     assert run_dir != other_dir
     assert run_dir.is_relative_to(Path.cwd() / "outputs")
     assert first.out.splitlines()[-1] == f"Run folder: {run_dir}"
@@ -112,6 +114,8 @@ def test_followers_compose_without_a_run_folder(call, pipeline, monkeypatch, arg
     (cfg, run_dir) = pipeline.calls[0]
     assert run_dir is None
     assert cfg["draft"] == {"name": "none"}
+    assert "hydra" not in cfg
+    assert pipeline.choices["draft"] == "none"
     assert (result.code, result.out, result.err) == (0, "", "")
     assert os.listdir() == []
 

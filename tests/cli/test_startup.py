@@ -34,7 +34,7 @@ def test_looking_around_imports_nothing_heavy(arguments, tmp_path):
 
 def test_help_shows_groups_plugins_and_examples():
     text = python("run.py", "--help").stdout
-    for line in ("  draft     ngram, none", "  parallel  ep2,", "  dispatch   local, all_to_all"):
+    for line in ("  sampling  greedy, ", "  parallel  ep2,", "  dispatch   local, all_to_all"):
         assert line in text
     assert sum(line.startswith("  python run.py") for line in text.splitlines()) >= 5
 

@@ -180,6 +180,11 @@ def test_bad_config_names_the_option_in_one_line(node, message):
     assert "\n" not in str(e.value)
 
 
+@pytest.mark.parametrize("text", ["${x}", "a\\\\${x} $", "\\\\", "{[}]"])
+def test_text_is_taken_literally(text):
+    assert build_config(Stage, {"path": text}).path == text
+
+
 def test_required_field():
     @dataclass(frozen=True)
     class Config:
