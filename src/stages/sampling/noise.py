@@ -11,6 +11,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 _MIX_1 = 0xBF58476D1CE4E5B9
 _MIX_2 = 0x94D049BB133111EB
 _DENSE = 4  # with more than a quarter of the tokens possible, whole rows are faster than an index
+_CACHED = 1 << 16
 
 
 def _signed(word: int) -> int:
@@ -35,6 +36,8 @@ def _mix_(words: Tensor) -> Tensor:
 
 def absorb(state: Tensor, values: Tensor | int) -> Tensor:
     """Hash one more number into 64-bit states: int64 tensors that broadcast -> int64."""
+    if isinstance(values, int):
+        return _mix_(state + _signed((values + 1) * _GOLDEN % (1 << 64)))
     return _mix_(state + (values + 1) * _signed(_GOLDEN))
 
 
@@ -82,12 +85,19 @@ class NoiseChance:
         count, vocab = probs.shape
         found = probs.reshape(-1).nonzero().squeeze(-1)
         if found.shape[0] * _DENSE > count * vocab:
-            ids = torch.arange(vocab, device=probs.device)
-            return torch.stack([_race(line, keys[i], ids).argmax() for i, line in enumerate(probs)])
+            return _sample_dense(probs, keys)
         lines = found // vocab
         tokens = found - lines * vocab
         scores = _race(probs.reshape(-1)[found], keys[lines], tokens)
         return tokens[_segment_argmax(scores, lines, count)]
+
+
+def _sample_dense(probs: Tensor, keys: Tensor) -> Tensor:
+    """A few lines at a time, so that the intermediate results stay in the processor's cache."""
+    ids = torch.arange(probs.shape[1], device=probs.device)
+    lines = max(1, _CACHED // probs.shape[1])
+    parts = zip(probs.split(lines), keys.unsqueeze(-1).split(lines), strict=True)
+    return torch.cat([_race(part, key, ids).argmax(-1) for part, key in parts])
 
 
 def _race(weights: Tensor, keys: Tensor, tokens: Tensor) -> Tensor:

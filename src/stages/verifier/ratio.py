@@ -112,8 +112,10 @@ class Ratio:
         counts = children.sum(1)
         order = (~children).long().argsort(dim=1, stable=True)
         taken = torch.full_like(rows, -1)
-        for sibling in range(int(counts.max()) if len(rows) else 0):
+        for sibling in range(walk.proposal.size):
             lines = ((taken < 0) & (sibling < counts)).nonzero().squeeze(-1)
+            if len(lines) == 0:
+                break
             nodes, own = order[lines, sibling], rows[lines]
             q = draft_rows(walk.proposal, own, nodes, p[lines])
             q = leave_out(walk.proposal, q, own, nodes, order[lines, :sibling])
