@@ -19,6 +19,7 @@ from draftmesh.stages.parallel.plan import Plan
 
 OUTER = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+AGENT_LOGGERS = ("torch.distributed.elastic", "torch.multiprocessing", "torchelastic-events-null")
 SHUTDOWN_S = 3
 RENDEZVOUS_S = 300
 
@@ -35,14 +36,14 @@ def launch(
 ) -> Any:
     """Run `function` ("module:function") as function(args, ranks) on every rank of the plan.
 
-    Returns the result on the leader (see `is_leader`) and None elsewhere. World size 1 runs in this
-    process; under torchrun this process joins its ranks; otherwise the node's ranks are started here,
-    and none is left when this returns or raises, or when this process dies. `args` and the result are
-    pickled. `device` is auto, cpu or cuda; `threads` is for all ranks of the node together (None: all
-    cores). `say` gets one-line warnings.
+    Returns the result on the leader (see `is_leader`) and None elsewhere. World size 1 runs in
+    this process; under torchrun this process joins its ranks; otherwise the node's ranks are
+    started here, and none is left when this returns or raises, or when this process dies. `args`
+    and the result are pickled. `device` is auto, cpu or cuda; `threads` is for all ranks of the
+    node together (None: all cores). `say` gets one-line warnings.
 
     Raises UserError for a rank's UserError and for too few GPUs, RankError for any other failure of
-    a rank, KeyboardInterrupt at Ctrl-C; other signals are handed to the handler that was set before.
+    a rank, KeyboardInterrupt at Ctrl-C; other signals go to the handler that was set before.
     """
     share = threads_per_rank(plan, threads, say)
     if under_launcher():
@@ -56,7 +57,7 @@ def launch(
 
 
 def is_leader(plan: Plan) -> bool:
-    """Whether this process owns the run folder and the tracking: rank 0 under torchrun, else node 0."""
+    """Whether this process owns the run folder and the tracking: torchrun's rank 0, or node 0."""
     if under_launcher():
         return os.environ["RANK"] == "0"
     return plan.node_rank == 0
@@ -86,7 +87,9 @@ def choose_device(device: str, plan: Plan) -> str:
 
 def threads_per_rank(plan: Plan, threads: int | None, say: Callable[[str], None]) -> int:
     """This node's cores (or `threads` of them) shared among its ranks, at least one each."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     if threads is not None and not 1 <= threads <= cores:
         raise UserError(f"threads={threads}: must be from 1 to the {cores} cores of this machine")
     ranks = plan.local_ranks
@@ -203,7 +206,7 @@ def _handlers() -> Iterator[None]:
 @contextmanager
 def _silence() -> Iterator[None]:
     """The agent's own log lines; failures are reported by the exception."""
-    loggers = [logging.getLogger(f"torch.{part}") for part in ("distributed.elastic", "multiprocessing")]
+    loggers = [logging.getLogger(name) for name in AGENT_LOGGERS]
     quiet = logging.NullHandler()
     before = [logger.propagate for logger in loggers]
     for logger in loggers:

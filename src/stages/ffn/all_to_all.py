@@ -21,8 +21,8 @@ from draftmesh.stages.parallel.traffic import EXPERTS
 class AllToAll(DispatcherBase):
     """One row per (token, expert) pair: counts, rows there, rows back (3 all-to-alls).
 
-    Router weights stay with the sender and the weighted sum keeps the order of the slots, so results
-    do not depend on the number of ranks beyond the experts' own arithmetic.
+    Router weights stay with the sender and the weighted sum keeps the order of the slots, so
+    results do not depend on the number of ranks beyond the experts' own arithmetic.
     """
 
     @dataclass(frozen=True)

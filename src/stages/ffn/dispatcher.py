@@ -42,7 +42,7 @@ class Dispatcher(Protocol):
         """Bytes that the collectives send, over all ranks, because of these tokens' routing, by the
         scheme's formula; the sum over ranks equals what the collectives count.
 
-        ids [T, k]; `row_bytes` is the size of one hidden state, `weight_bytes` of one router weight.
+        ids [T, k]; `row_bytes` is the size of a hidden state, `weight_bytes` of a router weight.
         """
         ...
 
@@ -84,8 +84,8 @@ def weighted_sum(rows: Tensor, weights: Tensor, dtype: torch.dtype) -> Tensor:
 def group_rows(rows: Tensor, sources: Tensor) -> tuple[Tensor, Tensor]:
     """Rows that arrive source by source, each sorted by expert, into expert order.
 
-    sources [S, e] int64: how many rows source s sent for local expert e. Returns the sorted rows and
-    the order that was applied.
+    sources [S, e] int64: how many rows source s sent for local expert e. Returns the sorted rows
+    and the order that was applied.
     """
     count = sources.shape[1]
     experts = torch.arange(count, device=rows.device).repeat(sources.shape[0])

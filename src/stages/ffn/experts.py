@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from torch import nn
-
 from draftmesh.registry import UserError
 
 
-def expert_modules(model: Any) -> list[nn.Module]:
+def expert_modules(model: Any) -> list[Any]:
     """Modules that follow transformers' experts conventions, in layer order.
 
     Raises UserError for experts whose outputs pass a norm of their own before they are weighted.
@@ -44,7 +42,7 @@ def count_parameters(model: Any, top_k: int | None = None) -> Parameters:
     k = top_k or getattr(model.config.get_text_config(), "num_experts_per_tok", None) or 1
     idle = 0
     for module in expert_modules(model):
-        experts = int(module.down_proj.shape[0])  # type: ignore[union-attr,arg-type]
+        experts = int(module.down_proj.shape[0])
         held = sum(p.numel() for p in module.parameters())
         idle += held - held * min(k, experts) // experts
     return Parameters(total, total - idle)

@@ -19,14 +19,14 @@ STATE = "draftmesh_experts"
 
 
 class MoE:
-    """All experts blocks of a model: how their rows travel, what was routed where, how long it took.
+    """All experts blocks of a model: how rows travel, what was routed where, how long it took.
 
     `context.set_valid` is called before each forward; `reset` after a warm-up; `report` at the end.
     """
 
     def __init__(
         self,
-        modules: list[nn.Module],
+        modules: list[Any],
         dispatcher: Dispatcher,
         compute: Any,
         placement: Placement,

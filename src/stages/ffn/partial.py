@@ -19,7 +19,7 @@ def select_pairs(places: Tensor, first: int, count: int) -> tuple[Tensor, Tensor
 
 
 def partial_sums(rows: Tensor, tokens: Tensor, weights: Tensor | None, length: int) -> Tensor:
-    """Add rows [R, H], times weights [R], to their tokens [R] -> [length, H] in at least float32."""
+    """Add rows [R, H], times weights [R], to tokens [R] -> [length, H] in at least float32."""
     wide = torch.promote_types(rows.dtype, torch.float32)
     scaled = rows.to(wide)
     if weights is not None:

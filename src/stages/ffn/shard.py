@@ -21,7 +21,7 @@ def shard_experts(module: Any, held: list[int], part: int, parts: int) -> None:
     width = module.down_proj.shape[dim]
     if width < parts:
         raise UserError(
-            f"parallel.etp={parts} is more than the experts' inner width {width}: lower parallel.etp"
+            f"parallel.etp={parts}: the experts' inner width is only {width}; lower parallel.etp"
         )
     start, end = span(split_sizes(width, parts, 8), part)
     first = first_name(module)

@@ -1,12 +1,11 @@
 """What wraps a dispatcher when ranks share tokens or experts."""
 
+import torch
 from torch import Tensor
 
 from draftmesh.stages.ffn.dispatcher import Batch, Dispatcher, group_rows, ungroup_rows
 from draftmesh.stages.parallel.group import Group
 from draftmesh.stages.parallel.traffic import EXPERTS
-
-import torch
 
 
 class OwnSlice:

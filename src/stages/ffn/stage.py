@@ -47,24 +47,29 @@ class Auto:
                 f"ffn.top_k={config.top_k}: must be from 1 to ffn.experts={config.experts}"
             )
 
+    def upcycles(self, model: Any, mesh: Mesh) -> bool:
+        """Whether `apply` will replace dense blocks by experts."""
+        return mesh.ep > 1 and not has_experts(model)
+
     def apply(self, model: Any, mesh: Mesh) -> FeedForward:
         """Change the model in place; called by every rank, before its tensors are split."""
+        if self.upcycles(model, mesh):
+            return self._upcycled(model, mesh)
         if has_experts(model):
             return self._attach(model, mesh, None)
-        if mesh.ep == 1:
-            return FeedForward("dense", None, count_parameters(model))
-        return self._upcycled(
-            model, mesh, f"ffn=auto: a dense model under parallel.ep={mesh.ep} is upcycled to"
-        )
+        return FeedForward("dense", None, count_parameters(model))
 
-    def _upcycled(self, model: Any, mesh: Mesh, why: str) -> FeedForward:
+    def _upcycled(self, model: Any, mesh: Mesh) -> FeedForward:
         c = self.config
         if mesh.ep > c.experts:
             raise UserError(
                 f"parallel.ep={mesh.ep} ranks but ffn.experts={c.experts}: raise ffn.experts"
             )
         blocks = upcycle(model, c.experts, c.top_k, c.seed)
-        note = f"{why} {blocks} blocks of {c.experts} equal experts, top-{c.top_k} (ffn.experts)"
+        note = (
+            f"ffn={c.name}: the dense model became {blocks} blocks of {c.experts} equal experts, "
+            f"top-{c.top_k} (ffn.experts, ffn.top_k)"
+        )
         return self._attach(model, mesh, c.top_k, note)
 
     def _attach(self, model: Any, mesh: Mesh, top_k: int | None, *notes: str) -> FeedForward:
@@ -94,6 +99,10 @@ class Dense:
     def __init__(self, config: Config) -> None:
         self.config = config
 
+    def upcycles(self, model: Any, mesh: Mesh) -> bool:
+        """Never."""
+        return False
+
     def apply(self, model: Any, mesh: Mesh) -> FeedForward:
         """Leave the model as it is."""
         if has_experts(model):
@@ -113,8 +122,6 @@ class Moe(Auto):
 
         name: str = "moe"
 
-    def apply(self, model: Any, mesh: Mesh) -> FeedForward:
-        """Change the model in place; called by every rank, before its tensors are split."""
-        if has_experts(model):
-            return self._attach(model, mesh, None)
-        return self._upcycled(model, mesh, "ffn=moe:")
+    def upcycles(self, model: Any, mesh: Mesh) -> bool:
+        """Whether `apply` will replace dense blocks by experts."""
+        return not has_experts(model)

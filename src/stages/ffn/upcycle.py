@@ -65,7 +65,7 @@ class CopiedBlock(nn.Module):
 
 
 def dense_blocks(model: Any) -> list[tuple[nn.Module, str, nn.Module]]:
-    """(parent, name, block) of each gated MLP that is a direct part of a decoder layer, in order."""
+    """(parent, name, block) of each gated MLP directly in a decoder layer, in order."""
     return [
         (layer, name, block)
         for layer in model.get_decoder().modules()
@@ -86,8 +86,8 @@ def upcycle(model: Any, experts: int, top_k: int, seed: int) -> int:
     blocks = dense_blocks(model)
     if not blocks:
         raise UserError(
-            f"ffn=moe: {type(model).__name__} has no gated feed-forward blocks (gate_proj, up_proj, "
-            "down_proj) to copy: choose another model or ffn=dense"
+            f"ffn=moe: {type(model).__name__} has no gated feed-forward blocks (gate_proj, up_proj "
+            "and down_proj) to copy: choose another model or ffn=dense"
         )
     samples = _inputs(model, [block for _, _, block in blocks])
     for number, ((parent, name, block), sample) in enumerate(zip(blocks, samples, strict=True)):

@@ -9,9 +9,9 @@ from draftmesh.registry import UserError, register
 class Plan:
     """How many ranks there are and how they are grouped.
 
-    Ranks are numbered with the tensor-parallel index fastest: rank = dp_rank * tp + tp_rank, and for
-    the experts rank = ep_rank * etp + etp_rank. `dispatch`, `compute` and `placement` name plugins
-    of those kinds; "auto" is resolved for the model at hand.
+    Ranks are numbered with the tensor-parallel index fastest: rank = dp_rank * tp + tp_rank, and
+    for the experts rank = ep_rank * etp + etp_rank. `dispatch`, `compute` and `placement` name
+    plugins of those kinds; "auto" is resolved for the model at hand.
     """
 
     tp: int = 1

@@ -1,7 +1,7 @@
 """Runs many test cases in one set of ranks, since starting them takes seconds.
 
-A case is a function in `ranked_cases` or `ranked_algebra`, called as case(plan, **arguments) on every
-rank, over a process group that is already there.
+A case is a function in `ranked_cases` or `ranked_algebra`, called as case(plan, **arguments) on
+every rank, over a process group that is already there.
 """
 
 import functools
@@ -49,7 +49,7 @@ def run_cases(world: int, cases: dict[str, Case]) -> dict[str, list[Any]]:
     return launch("ranked:run", cases, plan, say=lambda line: None)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def results_of(module: str, world: int) -> dict[str, list[Any]]:
     """The results of a module's `CASES[world]`, computed once per test session."""
     if HERE not in sys.path:

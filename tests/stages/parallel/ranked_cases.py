@@ -20,7 +20,7 @@ def logits_equal(
 ) -> dict[str, Any]:
     """Each data-parallel group passes its own tokens; the largest difference of its logits.
 
-    `lengths` are the tokens of each group (padded to the longest and masked); a group may have none.
+    `lengths` are the tokens of each group (padded and masked); a group may have none.
     """
     mesh = form(plan)
     whole, split = (tiny(model, getattr(torch, dtype)) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Tiny random models for tests in several ranks; every weight differs, biases and norms included."""
+"""Tiny random models for tests in several ranks; all weights are random, norms and biases too."""
 
 from typing import Any
 
