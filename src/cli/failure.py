@@ -9,7 +9,7 @@ from pathlib import Path
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
-from draftmesh.cli.override_errors import explain
+from draftmesh.cli.override_errors import explain, is_about_a_group
 from draftmesh.registry import UserError
 
 UNWRITABLE = {
@@ -54,7 +54,7 @@ def guard(action: Callable[[], int], run_dir: Path | None, *, debug: bool) -> in
 
 
 def _judge(error: Exception, run_dir: Path | None) -> tuple[str, int]:
-    if isinstance(error, HydraException | OmegaConfBaseException):
+    if isinstance(error, HydraException | OmegaConfBaseException) or is_about_a_group(error):
         return explain(error, sys.argv[1:]), 2
     if isinstance(error, UserError):
         return _one_line(str(error)), 2

@@ -8,7 +8,16 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import MissingConfigException, OverrideParseException
 from omegaconf import OmegaConf
 
+from draftmesh.registry import GROUPS
 from draftmesh.registry.suggest import did_you_mean
+
+
+NOT_A_GROUP_OPTION = "Config group override must be a string or a list"
+
+
+def is_about_a_group(error: Exception) -> bool:
+    """Whether it is Hydra's plain ValueError for `draft=3` or `draft=null`."""
+    return isinstance(error, ValueError) and str(error).startswith(NOT_A_GROUP_OPTION)
 
 
 def explain(error: Exception, arguments: list[str]) -> str:
@@ -17,6 +26,9 @@ def explain(error: Exception, arguments: list[str]) -> str:
         return _missing_option(error)
     if isinstance(error, OverrideParseException):
         return _unreadable(str(error.override))
+    if is_about_a_group(error):
+        wrong = [a for a in arguments if a.partition("=")[0] in GROUPS]
+        return f"{' '.join(wrong)}: each takes the name of an option; see --help"
     text = str(error).strip()
     if match := re.match(r"Could not override '(.+?)'\.", text):
         return _unknown_key(match[1], arguments)

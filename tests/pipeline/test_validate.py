@@ -1,0 +1,118 @@
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_module
+from omegaconf import OmegaConf
+
+from draftmesh.pipeline.options import run_options
+from draftmesh.pipeline.validate import check_options
+from draftmesh.registry import REGISTRY, UserError
+
+
+def composed(*overrides: str) -> dict[str, Any]:
+    with initialize_config_module("draftmesh.conf", version_base="1.3"):
+        cfg: Any = OmegaConf.to_container(compose("config", list(overrides)), resolve=True)
+    return cfg
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        [],
+        ["draft=none", "parallel=ep4", "ffn=moe", "sampling=nucleus"],
+        ["draft=self", "verifier=block", "parallel=ep4tp2", "threads=1"],
+        ["draft=small", "verifier=typical", "stop=[a,b]", "parallel.ep=3"],
+    ],
+)
+def test_good_configurations_pass(overrides):
+    check_options(composed(*overrides))
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("max_new_tokens=0", r"max_new_tokens=0: must be at least 1"),
+        ("max_new_tokens=many", r"max_new_tokens: Value 'many' .* Integer"),
+        ("batch_size=0", r"batch_size=0: must"),
+        ("threads=0", r"threads=0: must"),
+        ("seed=-1", r"seed=-1: must"),
+        ("stop=['']", r"stop: an empty string"),
+        ("stop=x", r"stop: "),
+        ("prompt='  '", r"prompt: is empty"),
+        ("+max_token=3", r"max_token: no such option; did you mean max_new_tokens\?"),
+        ("debug=perhaps", r"debug: "),
+        ("draft.k=0", r"draft\.k=0: must be at least 1; draft=none"),
+        ("draft.k=-2", r"draft\.k=-2: must be at least 1"),
+        ("draft.k=five", r"draft\.k: "),
+        ("draft.k=2.5", r"draft\.k: "),
+        ("+draft.kk=3", r"draft\.kk: no such option; did you mean draft\.k\?"),
+        ("draft.name=ngrm", r"draft=ngrm: unknown; did you mean ngram\?"),
+        ("~draft", r"draft: one option of the group is needed"),
+        ("draft.min_match=9", r"draft\.min_match"),
+        ("sampling.temperature=-0.1", r"sampling\.temperature=-0\.1"),
+        ("sampling.top_p=0", r"sampling\.top_p=0"),
+        ("sampling.top_p=1.1", r"sampling\.top_p=1\.1"),
+        ("sampling.top_k=-1", r"sampling\.top_k=-1"),
+        ("parallel.tp=0", r"parallel\.tp=0: must be at least 1"),
+        ("parallel.dispatch=zzz", r"parallel\.dispatch=zzz: unknown; available: local"),
+        ("parallel.compute=lop", r"parallel\.compute=lop: unknown; did you mean loop\?"),
+        ("parallel.placement=zzz", r"parallel\.placement=zzz"),
+        ("parallel.nnodes=2", r"parallel\.nnodes"),
+        ("verifier.name=mach", r"verifier=mach: unknown; did you mean match\?"),
+        ("+model.dtyp=float32", r"model\.dtyp: no such option; did you mean model\.dtype\?"),
+    ],
+)
+def test_mistakes_name_the_option_in_one_line(override, message):
+    cfg = composed(override)
+    with pytest.raises(UserError, match=message) as error:
+        check_options(cfg)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["parallel.tp=4", "parallel.ep=6"],
+        ["parallel.ep=2", "parallel.nnodes=3"],
+        ["parallel.tp=4", "parallel.ep=3", "parallel.etp=1"],
+        ["parallel=ep4", "ffn=dense"],
+    ],
+)
+def test_impossible_plans(overrides):
+    with pytest.raises(UserError, match=r"parallel\."):
+        check_options(composed(*overrides))
+
+
+class Shaped:
+    @dataclass(frozen=True)
+    class Config:
+        name: str = "shaped"
+        k: int | str = "auto"
+        shape: str = "dynamic"
+
+    def start(self): ...
+    def observe(self): ...
+    def propose(self): ...
+    def drop(self): ...
+
+
+@pytest.mark.parametrize("shape", ["chain", "static", "dynamic"])
+@pytest.mark.parametrize("verifier", ["auto", "match", "typical", "ratio", "block"])
+def test_biased_pairings_are_refused(shape, verifier):
+    refused = {("static", "block"), ("dynamic", "ratio"), ("dynamic", "block")}
+    with REGISTRY.isolated():
+        REGISTRY.register("draft", "shaped")(Shaped)
+        cfg = composed(f"verifier={verifier}")
+        cfg["draft"] = {"name": "shaped", "shape": shape}
+        if (shape, verifier) not in refused:
+            check_options(cfg)
+            return
+        with pytest.raises(UserError, match=f"draft.shape={shape}: use verifier=match"):
+            check_options(cfg)
+
+
+def test_run_options_keep_text_as_it_is():
+    cfg = composed()
+    cfg["prompt"] = "${not} \\${an} interpolation"
+    assert run_options(cfg).prompt == cfg["prompt"]
