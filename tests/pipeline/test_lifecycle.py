@@ -19,6 +19,14 @@ class Recorder(NoTracker):
         self.ends.append((status, type(error).__name__))
 
 
+class SlowToEnd(Recorder):
+    """A second signal arrives while the run is being closed."""
+
+    def finish(self, status: RunStatus, error: BaseException | None = None) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        super().finish(status, error)
+
+
 class SignalError(Exception):
     """As torch elastic reports a signal that its launcher received."""
 
@@ -66,14 +74,10 @@ def test_signals_interrupt_and_handlers_come_back(signum: signal.Signals) -> Non
 
 
 def test_a_repeated_signal_does_not_break_the_ending() -> None:
-    survived = False
-    with pytest.raises(Interrupted), stop_signals():
-        try:
-            os.kill(os.getpid(), signal.SIGTERM)
-        finally:
-            os.kill(os.getpid(), signal.SIGTERM)
-            survived = True
-    assert survived
+    tracker = SlowToEnd()
+    with pytest.raises(Interrupted), tracked(tracker, "run", {}, {}):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert tracker.ends == [("KILLED", "Interrupted")]
 
 
 def test_an_ignored_hangup_stays_ignored() -> None:
