@@ -11,7 +11,6 @@ from omegaconf import OmegaConf
 from draftmesh.registry import GROUPS
 from draftmesh.registry.suggest import did_you_mean
 
-
 NOT_A_GROUP_OPTION = "Config group override must be a string or a list"
 
 

@@ -23,6 +23,7 @@ BUILTINS: dict[str, Table] = {
         ngram="draft.ngram:NGramDraft | prompt lookup: copies what followed the last occurrence",
         small="draft.small:SmallDraft | a smaller model with the same tokenizer",
         self="draft.self:SelfDraft | the target's own first layers, or all but some",
+        eagle="draft.eagle.eagle:EagleDraft | a trained one-layer head over the target's states",
     ),
     "verifier": _stages(
         ratio="verifier.ratio:Ratio | accept with min(1, p/q); chains and fixed trees; lossless",
@@ -46,6 +47,8 @@ BUILTINS: dict[str, Table] = {
     ),
     "task": _stages(
         generate="task.generate:Generate | complete the prompts",
+        list="task.list:ListPlugins | what is installed, and from where",
+        train="task.train:Train | train a draft head on chats",
         bench="task.bench:Bench | the method and plain decoding, measured in turn in one run",
     ),
     "data": _stages(

@@ -85,12 +85,17 @@ class Entry:
             problem = "is not a class"
         elif not dataclasses.is_dataclass(getattr(cls, "Config", None)):
             problem = "has no nested dataclass Config"
-        elif missing := [m for m in KINDS[self.kind] if not callable(getattr(cls, m, None))]:
+        elif missing := [m for m in KINDS[self.kind] if not _defines(cls, m)]:
             problem = f"lacks {', '.join(missing)}"
         if problem:
             raise UserError(
                 f"{self.kind} '{self.name}' from {self.origin}: {self.address} {problem}"
             )
+
+
+def _defines(cls: type[Any], method: str) -> bool:
+    """Asked of the class itself: every class has the `__call__` that makes instances."""
+    return any(callable(vars(base).get(method)) for base in cls.__mro__)
 
 
 def first_line(cls: type[Any]) -> str:

@@ -4,16 +4,16 @@ KINDS: dict[str, tuple[str, ...]] = {
     "model": ("load",),
     "draft": ("start", "observe", "propose", "drop"),
     "verifier": ("verify",),
-    "ffn": (),
+    "ffn": ("apply",),
     "parallel": (),
     "sampling": ("__call__",),
-    "engine": (),
+    "engine": ("generate",),
     "task": (),
     "data": ("load",),
-    "tracking": (),
-    "dispatch": (),
-    "compute": (),
-    "placement": (),
+    "tracking": ("start", "log_metrics", "set_tags", "log_artifacts", "finish"),
+    "dispatch": ("dispatch", "combine"),
+    "compute": ("__call__",),
+    "placement": ("place",),
 }
 """Kind -> required methods. The first ten are config groups; the last three belong to ffn and
 parallel and are chosen by `parallel.dispatch`, `parallel.compute` and `parallel.placement`."""
