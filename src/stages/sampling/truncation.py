@@ -19,12 +19,13 @@ def top_k(found: Candidates, k: int) -> Candidates:
 
 
 def top_p(found: Candidates, mass: float) -> Candidates:
-    """TopPLogitsWarper: the largest probabilities that reach `mass`, ties included.
+    """TopPLogitsWarper: the fewest largest probabilities that exceed `mass`.
 
     That rule sorts by ascending probability and removes what has a running sum of at most 1 - mass.
     A token's running sum is at most (mass known to be below it) + (number of the others) * (its
     probability); where that stays below 1 - mass the token is removed without sorting. Only what
-    survives this bound is sorted, with the removed mass as the start of the sum.
+    survives this bound is sorted, with the removed mass as the start of the sum. Of tokens tied at
+    the edge the last ids stay (transformers leaves that to an unstable sort).
     """
     tail = 1 - mass
     probs = found.scores.softmax(-1)

@@ -47,5 +47,6 @@ class Match:
             hits = walk.children(rows) & (proposal.tokens[rows] == choice.unsqueeze(-1))
             found = hits.any(1)
             rows = rows[found]
-            walk.descend(rows, hits[found].long().argmax(1))
+            if len(rows):
+                walk.descend(rows, hits[found].long().argmax(1))
         return walk.outcome()

@@ -11,7 +11,7 @@ from draftmesh.registry.contracts.chance import Chance
 from draftmesh.registry.contracts.draft import Proposal
 from draftmesh.registry.contracts.sampling import Distribution
 from draftmesh.registry.contracts.verifier import Outcome
-from draftmesh.stages.verifier.walk import follow
+from draftmesh.stages.verifier.walk import follow, padded_paths
 
 
 @register("verifier", "typical")
@@ -76,9 +76,6 @@ def _longest(proposal: Proposal, typical: Tensor, logs: Tensor, probs: Tensor) -
             path.insert(0, at)
             at = parents[at]
         paths.append(path)
-    size = proposal.size
-    whole = proposal.tokens.new_tensor
-    last = whole([path[-1] if path else -1 for path in paths])
+    last = proposal.tokens.new_tensor([path[-1] if path else -1 for path in paths])
     after = probs[torch.arange(len(paths), device=probs.device), last + 1]
-    padded = whole([path + [-1] * (size - len(path)) for path in paths]).view(-1, size)
-    return Outcome(padded, whole([len(path) for path in paths]), after.argmax(-1))
+    return Outcome(*padded_paths(proposal, paths), after.argmax(-1))

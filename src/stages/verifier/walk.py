@@ -64,10 +64,15 @@ def follow(proposal: Proposal, choices: Tensor) -> Outcome:
                 path.append(node)
         paths.append(path)
         bonus.append(chosen[at + 1])
+    return Outcome(*padded_paths(proposal, paths), proposal.tokens.new_tensor(bonus))
+
+
+def padded_paths(proposal: Proposal, paths: list[list[int]]) -> tuple[Tensor, Tensor]:
+    """The path [B, N] and accepted [B] of an Outcome."""
     size = proposal.size
-    padded = [path + [-1] * (size - len(path)) for path in paths]
-    whole = proposal.tokens.new_tensor
-    return Outcome(whole(padded).view(len(padded), size), whole([len(p) for p in paths]), whole(bonus))
+    path = [nodes + [-1] * (size - len(nodes)) for nodes in paths]
+    tensor = proposal.tokens.new_tensor
+    return tensor(path).view(len(paths), size), tensor([len(nodes) for nodes in paths])
 
 
 def is_chain(proposal: Proposal) -> bool:
