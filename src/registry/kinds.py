@@ -2,7 +2,7 @@
 
 KINDS: dict[str, tuple[str, ...]] = {
     "model": ("load",),
-    "draft": ("start", "observe", "propose", "drop"),
+    "draft": ("start", "observe", "propose", "drop", "idle"),
     "verifier": ("verify",),
     "ffn": ("apply",),
     "parallel": (),

@@ -130,7 +130,7 @@ def test_broken_plugin_shows_why_and_leaves_the_others():
 def test_contract_is_checked_with_the_missing_methods_named():
     r = registry()
     r.register("draft", "half")(Halfway)
-    with pytest.raises(UserError, match="lacks start, observe, drop"):
+    with pytest.raises(UserError, match="lacks start, observe, drop, idle"):
         r.get("draft", "half")
     r.register("data", "plain")(type("Plain", (), {"load": len}))
     with pytest.raises(UserError, match="no nested dataclass Config"):

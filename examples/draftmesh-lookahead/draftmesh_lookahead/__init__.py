@@ -1,0 +1,1 @@
+"""A draft strategy for DraftMesh, in a distribution of its own."""

@@ -1,0 +1,1 @@
+"""Config options that this distribution adds to DraftMesh's groups."""
