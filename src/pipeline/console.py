@@ -64,7 +64,7 @@ def show_summary(console: Console, title: str, results: Results, where: str | No
     for row in rows(results):
         table.add_row(row.label, row.value, row.note)
     console.print(table)
-    if any(row.label == "acceptance rate" for row in rows(results)) and console.is_terminal:
+    if console.is_terminal and results.get("accepted_tokens"):
         console.print(Text.assemble("Tokens in ", ("this colour", DRAFTED), " were drafted."))
     if where is not None:
         console.print(Text(f"Recorded as {where}"), soft_wrap=True)

@@ -62,12 +62,13 @@ def _predicted(results: Results) -> list[Row]:
 
 def _acceptance(results: Results) -> list[Row]:
     length, rate = number(results, "mean_acceptance_length"), number(results, "acceptance_rate")
-    if length is None or rate is None or not _drafts(results):
+    if length is None or rate is None:
         return []
     alpha = number(results, "alpha") or 0.0
+    note = f"of drafted tokens; {alpha:.1%} of tested ones"
     return [
         Row("mean acceptance length", f"{length:.2f}", "tokens per step, bonus included"),
-        Row("acceptance rate", f"{rate:.1%}", f"of drafted tokens; {alpha:.1%} of tested ones"),
+        Row("acceptance rate", f"{rate:.1%}", note if _drafts(results) else "nothing was drafted"),
     ]
 
 

@@ -70,5 +70,12 @@ def test_rows_that_do_not_apply_are_left_out(result: RunResult) -> None:
     assert "lossy" in lossy
 
 
+def test_plain_decoding_says_that_nothing_was_drafted() -> None:
+    plain = {"mean_acceptance_length": 1.0, "acceptance_rate": 0.0, "drafted_tokens": 0}
+    found = {row.label: row for row in rows(plain)}
+    assert found["mean acceptance length"].value == "1.00"
+    assert found["acceptance rate"].note == "nothing was drafted"
+
+
 def test_piped_output_is_not_wrapped() -> None:
     assert standard_output().width > 1000
