@@ -46,7 +46,9 @@ class HeadConfig:
     def to_json(self) -> dict[str, Any]:
         """The `config.json` of SafeAILab's layout."""
         keys: dict[str, Any] = {
-            "architectures": ["LlamaForCausalLM" if self.version == 1 else "LlamaForCausalLMEagle3"],
+            "architectures": [
+                "LlamaForCausalLM" if self.version == 1 else "LlamaForCausalLMEagle3"
+            ],
             "model_type": "llama",
             "num_hidden_layers": 1,
             "hidden_size": self.hidden,

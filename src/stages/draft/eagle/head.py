@@ -1,6 +1,7 @@
 """The EAGLE head: versions 1 (also used by EAGLE-2) and 3."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -45,6 +46,11 @@ class Head(nn.Module):
             self.register_buffer("d2t", torch.zeros(config.draft_vocab, dtype=torch.long))
             self.register_buffer("t2d", torch.ones(config.vocab, dtype=torch.bool))
 
+    @cached_property
+    def target_ids(self) -> Tensor:
+        """The target's ids [Vd] of the draft vocabulary (d2t holds offsets)."""
+        return self.d2t + torch.arange(len(self.d2t), device=self.d2t.device)
+
     def fuse(self, features: Tensor) -> Tensor:
         """The target's captured layers side by side [B, T, C*H] -> hidden states g [B, T, H]."""
         fused: Tensor = features if self.config.version == 1 else self.fc(features)
@@ -65,7 +71,7 @@ class Head(nn.Module):
         return rotation
 
     def feedback(self, output: Tensor) -> Tensor:
-        """What the next step gets in place of g: the layer's output [B, T, H], as the format says."""
+        """What the next step gets in place of g, from the layer's output [B, T, H]."""
         return self.norm(output) if self.config.feed_normed else output
 
     def normed(self, output: Tensor) -> Tensor:

@@ -1,12 +1,18 @@
 """The head's decoder layer, with its attention left to the caller."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from draftmesh.stages.draft.eagle.config import HeadConfig
 
-_ACTS = {"silu": functional.silu, "gelu": functional.gelu, "relu": functional.relu}
+_ACTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": functional.silu,
+    "gelu": functional.gelu,
+    "relu": functional.relu,
+}
 
 
 class Norm(nn.Module):

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from draftmesh.stages.task.training.features import FeatureStore
 
+GROUP = 4096
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -54,22 +56,26 @@ def plan(
 ) -> Iterator[list[int]]:
     """One epoch's batches of at most `tokens` padded tokens, in random order.
 
-    lengths: (answer, whole) length per chat. Chats are shuffled, then sorted by length within
-    groups, so that batches are nearly rectangular and still differ between seeds.
+    lengths: (answer, whole) length per chat. Chats are shuffled, then sorted by length within large
+    groups (the answer's, roughly, as it costs more, then the whole), so that batches are nearly
+    rectangular and still differ between seeds.
     """
     chance = random.Random(seed)
     order = list(indices)
     chance.shuffle(order)
     batches: list[list[int]] = []
-    for start in range(0, len(order), 512):
-        group = sorted(order[start : start + 512], key=lambda i: lengths[i])
+    for start in range(0, len(order), GROUP):
+        group = sorted(
+            order[start : start + GROUP], key=lambda i: (lengths[i][0] // 16, lengths[i][1])
+        )
         batch: list[int] = []
+        widest = 0
         for index in group:
-            widest = max([lengths[i][1] for i in batch] + [lengths[index][1]])
-            if batch and (len(batch) + 1) * widest > tokens:
+            if batch and (len(batch) + 1) * max(widest, lengths[index][1]) > tokens:
                 batches.append(batch)
-                batch = []
+                batch, widest = [], 0
             batch.append(index)
+            widest = max(widest, lengths[index][1])
         batches.append(batch)
     chance.shuffle(batches)
     yield from batches

@@ -75,11 +75,11 @@ def load_corpus(
 ) -> list[Chat]:
     """Read a jsonl (or jsonl.gz) of chats.
 
-    Each line has `messages`, or `prompt` and `response`; optional `style`, `temperature` and `finish`
+    Each line has `messages`, or `prompt` and `response`; optional `style`, `temperature`, `finish`
     (anything but "stop" says the answer was cut, so no end token follows it). Answers longer than
     `longest` tokens, prompt included, are cut; chats whose prompt fills that are left out.
     """
-    chats = []
+    chats: list[Chat] = []
     for number, row in _lines(path):
         if limit is not None and len(chats) >= limit:
             break

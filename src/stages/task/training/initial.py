@@ -3,16 +3,14 @@
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from draftmesh.stages.draft.eagle.head import Head
 
 
-def _copy(to: nn.Parameter, source: Tensor | None) -> bool:
-    if source is None or to.shape != source.shape:
-        return False
-    to.copy_(source)
-    return True
+def _copy(to: Tensor, source: Tensor) -> None:
+    if to.shape == source.shape:
+        to.copy_(source)
 
 
 def _spread(source: Tensor, groups: int, head_dim: int) -> Tensor:
@@ -26,7 +24,7 @@ def _attention(head: Head, source: Any) -> None:
     own, config = head.midlayer.self_attn, head.config
     for name in ("q_proj", "k_proj", "v_proj"):
         weight, given = getattr(own, name).weight, getattr(source, name).weight
-        if name != "q_proj" and given.shape[0] and weight.shape[0] % given.shape[0] == 0:
+        if name != "q_proj" and weight.shape[0] % given.shape[0] == 0:
             given = _spread(given, weight.shape[0] // given.shape[0], config.head_dim)
         half = weight[:, -config.hidden :]
         if half.shape == given.shape:
@@ -44,13 +42,14 @@ def start_from_target(head: Head, model: Any, tokens: Tensor) -> None:
     config = head.config
     layer = model.base_model.layers[-1]
     for name in ("gate_proj", "up_proj", "down_proj"):
-        _copy(getattr(head.midlayer.mlp, name).weight, getattr(layer.mlp, name, nn.Linear(1, 1)).weight)
+        _copy(getattr(head.midlayer.mlp, name).weight, getattr(layer.mlp, name).weight)
     _copy(head.midlayer.post_attention_layernorm.weight, layer.post_attention_layernorm.weight)
     _attention(head, layer.self_attn)
     head.fc.weight.mul_(0.1)
     if config.hidden == config.target_hidden:
         head.fc.weight[:, -config.hidden :] += torch.eye(config.hidden)
     if config.version == 3:
+        _copy(head.midlayer.hidden_norm.weight, layer.input_layernorm.weight)
         head.d2t.copy_(tokens - torch.arange(len(tokens)))
         head.t2d.zero_()[tokens] = True
         _copy(head.norm.weight, model.base_model.norm.weight)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from draftmesh.stages.draft.eagle.head import Head, Rotation
+from draftmesh.stages.draft.eagle.head import Head
 from draftmesh.stages.task.training.batches import Batch
 
 
@@ -42,6 +42,10 @@ def take(x: Tensor, index: Tensor) -> Tensor:
     return x[torch.arange(x.shape[0], device=x.device)[:, None], index]
 
 
+def _spread(x: Tensor, groups: int) -> Tensor:
+    return x if groups == 1 else x.repeat_interleave(groups, 1)
+
+
 @dataclass(frozen=True)
 class Context:
     """Keys and values [B, heads, S, D] of step 0, which of them each window index may see
@@ -55,10 +59,10 @@ class Context:
     def attend(self, queries: Tensor) -> Tensor:
         """queries [B, heads, R, D] -> attended values, over step 0's keys and the query's own."""
         groups = queries.shape[1] // self.keys.shape[1]
-        keys, values = (x.repeat_interleave(groups, 1) for x in (self.keys, self.values))
+        keys, values = _spread(self.keys, groups), _spread(self.values, groups)
         queries = queries * queries.shape[-1] ** -0.5
         scores = (queries @ keys.transpose(-1, -2)).masked_fill(~self.seen, -torch.inf)
-        own = [tuple(x.repeat_interleave(groups, 1) for x in pair) for pair in self.own]
+        own = [(_spread(key, groups), _spread(value, groups)) for key, value in self.own]
         columns = [(queries * key).sum(-1, keepdim=True) for key, _ in own]
         weights = torch.cat([scores, *columns], -1).softmax(-1, dtype=torch.float32)
         weights = weights.to(values.dtype)
@@ -68,7 +72,9 @@ class Context:
         return heads
 
 
-def _step0(head: Head, batch: Batch, embeddings: Tensor, windows: Windows) -> tuple[Context, Tensor]:
+def _step0(
+    head: Head, batch: Batch, embeddings: Tensor, windows: Windows
+) -> tuple[Context, Tensor]:
     hidden = head.fuse(_features(head, batch))
     entry = head.enter(embeddings[:, 1:], hidden[:, :-1])
     positions = torch.arange(entry.attend.shape[1], device=hidden.device)
@@ -77,13 +83,9 @@ def _step0(head: Head, batch: Batch, embeddings: Tensor, windows: Windows) -> tu
     keys, values = attention.keys_values(entry.attend, rotation)
     index = windows.index(0)
     seen = (positions <= index[..., None])[:, None]
-    queries = attention.queries(take(entry.attend, index), _turned(head, index, entry.attend.dtype))
+    queries = attention.queries(take(entry.attend, index), head.rotation(index, entry.attend.dtype))
     context = Context(keys, values, seen)
     return context, head.midlayer.finish(take(entry.residual, index), context.attend(queries))
-
-
-def _turned(head: Head, index: Tensor, dtype: torch.dtype) -> Rotation:
-    return head.rotation(index, dtype)
 
 
 def _features(head: Head, batch: Batch) -> Tensor:
@@ -104,7 +106,7 @@ def unroll(head: Head, batch: Batch, table: Tensor, steps: int) -> list[Tensor]:
     attention = head.midlayer.self_attn
     for step in range(1, steps):
         entry = head.enter(take(embeddings, windows.index(1 + step)), head.feedback(output))
-        rotation = _turned(head, windows.index(step), entry.attend.dtype)
+        rotation = head.rotation(windows.index(step), entry.attend.dtype)
         own = attention.keys_values(entry.attend, rotation)
         context = Context(context.keys, context.values, context.seen, (*context.own, own))
         heads = context.attend(attention.queries(entry.attend, rotation))

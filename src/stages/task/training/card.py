@@ -1,0 +1,68 @@
+"""The model card of a trained head."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a card tells: the target, the corpus, the work done and the options that differ."""
+
+    target: str
+    version: int
+    parameters: int
+    corpus: str
+    chats: int
+    answer_tokens: int
+    seen_tokens: int
+    steps: int
+    seconds: float
+    options: Sequence[str]
+    metrics: Mapping[str, float]
+
+
+def card_text(facts: Facts) -> str:
+    """Markdown."""
+    command = " ".join(
+        ["python run.py task=train draft=eagle data=jsonl", "data.path=<chats>", *facts.options]
+    )
+    rates = [f"{facts.metrics[f'val_accept_{j}']:.3f}" for j in range(1, 10) if _has(facts, j)]
+    styles = [
+        f"| {name.removeprefix('val_acceptance_length_')} | {value:.2f} |"
+        for name, value in sorted(facts.metrics.items())
+        if name.startswith("val_acceptance_length_")
+    ]
+    return "\n".join(
+        [
+            f"# EAGLE-{facts.version} head for {facts.target}",
+            "",
+            f"{facts.parameters / 1e6:.1f}M parameters, SafeAILab layout, bfloat16. The token "
+            "embedding is the target's.",
+            "",
+            f"- Data: {facts.corpus}, {facts.chats} chats written by the target, "
+            f"{facts.answer_tokens:,} answer tokens.",
+            f"- Training: {facts.seen_tokens:,} answer tokens seen in {facts.steps:,} steps, "
+            f"{facts.seconds / 60:.0f} minutes of wall time.",
+            f"- Command: `{command}`",
+            "",
+            "Greedy acceptance on held-out chats, P(the first j draft tokens are right): "
+            + ", ".join(rates)
+            + f". Mean acceptance length {facts.metrics['val_acceptance_length']:.2f} "
+            "(bonus included).",
+            "",
+            "| Held-out chats | Acceptance length |",
+            "|---|---|",
+            *styles,
+            "",
+        ]
+    )
+
+
+def _has(facts: Facts, position: int) -> bool:
+    return f"val_accept_{position}" in facts.metrics
+
+
+def write_card(folder: Path, facts: Facts) -> None:
+    """README.md in the head's folder."""
+    (folder / "README.md").write_text(card_text(facts), encoding="utf-8")
