@@ -35,11 +35,10 @@ class Loop:
         for expert, part in enumerate(rows.split(counts)):
             if len(part) == 0:
                 continue
-            inner = part @ first[expert]
-            if w.first_bias is not None:
-                inner = inner + w.first_bias[expert]
-            out = w.activate(inner) @ down[expert]
-            if w.down_bias is not None:
-                out = out + w.down_bias[expert]
-            parts.append(out)
+            inner = w.activate(_affine(part, first[expert], w.first_bias, expert))
+            parts.append(_affine(inner, down[expert], w.down_bias, expert))
         return torch.cat(parts) if parts else rows
+
+
+def _affine(x: Tensor, weight: Tensor, bias: Tensor | None, expert: int) -> Tensor:
+    return x @ weight if bias is None else torch.addmm(bias[expert], x, weight)

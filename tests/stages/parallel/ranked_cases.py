@@ -59,6 +59,22 @@ def logits_equal(
     return result
 
 
+@torch.no_grad()
+def misrouted(plan: Plan, model: str) -> str:
+    """The probe's words when two experts have changed places on their way."""
+    mesh = form(plan)
+    split = tiny(model)
+    probe = Probe(split)
+    feed = build("ffn", {"name": "auto"}).apply(split, mesh)
+    feed.moe.dispatcher.positions(torch.zeros(1, dtype=torch.int64))
+    feed.moe.dispatcher._positions[[0, -1]] = feed.moe.dispatcher._positions[[-1, 0]]
+    try:
+        probe.check("parallel")
+    except UserError as error:
+        return str(error)
+    return "accepted"
+
+
 def refused(plan: Plan, model: str, ffn: str = "auto") -> str:
     """The message with which a plan is refused."""
     mesh = form(plan)
@@ -88,6 +104,7 @@ CASES: dict[int, dict[str, Case]] = {
         "ep2 llama upcycled": _equal(Plan(ep=2), "llama_9_3"),
         "ep2 float32": _equal(Plan(ep=2), "gpt_oss", dtype="float32"),
         "ep2 bfloat16": _equal(Plan(ep=2), "gpt_oss", dtype="bfloat16"),
+        "wrong route": Case("ranked_cases:misrouted", Plan(ep=2), {"model": "two_experts"}),
         "dense refused": Case(
             "ranked_cases:refused", Plan(ep=2), {"model": "llama", "ffn": "dense"}
         ),
