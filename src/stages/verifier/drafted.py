@@ -66,10 +66,10 @@ def ratio(p: Tensor, q: Tensor) -> Tensor:
 
 
 def residual(p: Tensor, q: Tensor) -> Tensor:
-    """max(p - q, 0) [R, V], not normalised; p itself where nothing is left.
+    """max(p - q, 0) [R, V], normalised; p itself where nothing is left.
 
     Nothing is left only where p equals q, which rejects with probability 0 (but for rounding).
     """
     left = (p - q).clamp_(min=0)
-    empty = left.sum(-1, keepdim=True) <= 0
-    return torch.where(empty, p, left)
+    total = left.sum(-1, keepdim=True)
+    return torch.where(total > 0, left / total, p)

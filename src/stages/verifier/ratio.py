@@ -79,8 +79,9 @@ class Ratio:
         walk.finish(rows[~rejected], after[~rejected], chance, positions, Stream.TARGET)
         lost = rows[rejected]
         if len(lost):
-            q = draft_rows(proposal, lost, walk.accepted[lost], after)
-            walk.finish(lost, residual(after[lost], q), chance, positions, Stream.RESIDUAL)
+            p = after[lost]
+            q = draft_rows(proposal, lost, walk.accepted[lost], p)
+            walk.finish(lost, residual(p, q), chance, positions, Stream.RESIDUAL)
         return walk.outcome()
 
     def _tree(
@@ -125,6 +126,5 @@ class Ratio:
             stands = chance.accept(chances, own, at, Stream.ACCEPT + sibling)
             taken[lines[stands]] = nodes[stands]
             lost = lines[~stands]
-            left = residual(p[lost], q[~stands])
-            p[lost] = left / left.sum(-1, keepdim=True)
+            p[lost] = residual(p[lost], q[~stands])
         return taken
