@@ -39,7 +39,7 @@ Exit codes: 0, 1 (failed), 2 (a mistake in the command line or the input), 130 (
 """
 
 
-def help_text(command: str = "python run.py") -> str:
+def help_text(command: str) -> str:
     """Groups with their options, plugins with their origins, and example commands."""
     groups = [(group, ", ".join(options(group))) for group in (*GROUPS, "experiment")]
     plugins = [(kind, ", ".join(map(_label, describe(kind)))) for kind in KINDS]
