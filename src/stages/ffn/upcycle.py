@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from draftmesh.registry import UserError
 from draftmesh.stages.ffn.moe import experts_forward
 from draftmesh.stages.ffn.router import CopyRouter
+from draftmesh.stages.parallel.plain import plain_forward, sample_tokens
 
 PARTS = ("gate_proj", "up_proj", "down_proj")
 SAMPLE_TOKENS = 256
@@ -107,20 +108,11 @@ def _inputs(model: Any, blocks: list[nn.Module]) -> list[Tensor]:
         for number, block in enumerate(blocks)
     ]
     try:
-        model(sample_tokens(model, SAMPLE_TOKENS), use_cache=False)
+        plain_forward(model, sample_tokens(model, SAMPLE_TOKENS))
     finally:
         for hook in hooks:
             hook.remove()
     return [seen[number] for number in range(len(blocks))]
-
-
-def sample_tokens(model: Any, count: int) -> Tensor:
-    """[1, count] random token ids, always the same for a vocabulary, within the model's context."""
-    config = model.config.get_text_config()
-    context = getattr(config, "max_position_embeddings", None) or count
-    generator = torch.Generator().manual_seed(0)
-    size = (1, min(count, context))
-    return torch.randint(config.vocab_size, size, generator=generator).to(model.device)
 
 
 def _joined(mlp: Any, what: str) -> Tensor:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from draftmesh.registry import UserError
+from draftmesh.stages.parallel.plain import plain_forward, sample_tokens
 
 TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-2}
 LOW_PRECISION = 0.3
@@ -21,11 +22,7 @@ class Probe:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        config = model.config.get_text_config()
-        generator = torch.Generator().manual_seed(1)
-        length = min(TOKENS, getattr(config, "max_position_embeddings", None) or TOKENS)
-        tokens = torch.randint(config.vocab_size, (1, length), generator=generator)
-        self.tokens = tokens.to(model.device)
+        self.tokens = sample_tokens(model, TOKENS, seed=1)
         if any(hasattr(module, "is_transposed") for module in model.modules()):
             model.set_experts_implementation("eager")  # the default has no float64
         self.before = self._logits()
@@ -45,7 +42,6 @@ class Probe:
             )
         return median
 
-    @torch.no_grad()
     def _logits(self) -> Tensor:
-        logits: Tensor = self.model(self.tokens, use_cache=False).logits[0]
-        return logits.to(torch.float64 if logits.dtype == torch.float64 else torch.float32)
+        logits = plain_forward(self.model, self.tokens)[0]
+        return logits if logits.dtype == torch.float64 else logits.float()
