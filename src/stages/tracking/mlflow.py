@@ -51,6 +51,7 @@ class MlflowTracker:
         self.uri = store_uri(config.uri, config.folder)
         self.run_id: str | None = None
         self._run: OpenRun | None = None
+        self._page = ""
         self._failures: set[str] = set()
 
     def start(
@@ -84,6 +85,7 @@ class MlflowTracker:
                 "change tracking.uri or tracking.folder, or take tracking=none"
             ) from error
         self.run_id = str(run.info.run_id)
+        self._page = f"/#/experiments/{experiment}/runs"
         self._run = OpenRun(client, self.run_id)
         with self._guard("record the parameters"):
             self._run.params(params)
@@ -125,12 +127,15 @@ class MlflowTracker:
             run.close(status)
 
     def where(self) -> str | None:
-        """The run's id and the command or address that shows it."""
+        """The run's id and what shows the table of runs."""
         if self.run_id is None:
             return None
         if is_server(self.uri):
-            return f"MLflow run {self.run_id} at {self.uri}"
-        return f"MLflow run {self.run_id}; to see it: mlflow ui --backend-store-uri {self.uri}"
+            return f"MLflow run {self.run_id}: {self.uri.rstrip('/')}{self._page}"
+        return (
+            f"MLflow run {self.run_id}; to compare: mlflow ui --backend-store-uri {self.uri}, "
+            f"then http://127.0.0.1:5000{self._page}"
+        )
 
     @contextmanager
     def _guard(self, action: str) -> Iterator[None]:

@@ -20,8 +20,6 @@ log = logging.getLogger(__name__)
 _SQLITE = "sqlite:///"
 _REACH_S = 10.0
 _STALE_LIMIT = 200
-_TABLE_OF_RUNS = {"mlflow.experimentKind": "custom_model_development"}
-"""Lets MLflow's interface open on the table of runs instead of its pages for chat traces."""
 
 
 def load_mlflow() -> Any:
@@ -111,7 +109,7 @@ def _reach(uri: str) -> None:
 def _experiment(client: "MlflowClient", name: str, artifacts: str | None) -> str:
     found = client.get_experiment_by_name(name)
     if found is None:
-        return str(client.create_experiment(name, artifacts, _TABLE_OF_RUNS))
+        return str(client.create_experiment(name, artifact_location=artifacts))
     if found.lifecycle_stage != "active":
         raise UserError(
             f"experiment {name!r} was deleted; restore it with `mlflow experiments restore "

@@ -85,6 +85,18 @@ def test_series_and_artifacts_and_datasets(folder: Path, tmp_path: Path) -> None
     assert dataset.dataset.name == "demo"
 
 
+def test_where_the_runs_are_shown(folder: Path) -> None:
+    run = tracker(folder)
+    assert run.where() is None
+    run.start("here", {}, {})
+    run.finish("FINISHED")
+    where = run.where()
+    assert where is not None
+    assert f"MLflow run {run.run_id}" in where
+    assert f"--backend-store-uri sqlite:///{folder}/mlflow.db" in where
+    assert where.endswith(f"/#/experiments/{stored(run).info.experiment_id}/runs")
+
+
 def test_a_child_names_its_parent(folder: Path) -> None:
     parent, child = tracker(folder), tracker(folder)
     parent.start("grid", {}, {})
