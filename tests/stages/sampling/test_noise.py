@@ -145,6 +145,15 @@ def test_draws_equal_a_plain_reference() -> None:
         assert token == min(range(100), key=lambda t: -math.log(u[t]))
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="compares a GPU with the CPU")
+def test_devices_draw_alike() -> None:
+    p = torch.rand(200, 300, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    here = chance(200).sample(p, rows(200), rows(200), Stream.TARGET)
+    noise = NoiseChance(torch.full((200,), 7).cuda(), rows(200).cuda())
+    there = noise.sample(p.cuda(), rows(200).cuda(), rows(200).cuda(), Stream.TARGET)
+    assert here.tolist() == there.tolist()
+
+
 def test_requests_key_the_noise() -> None:
     requests = [
         Request(str(i), "", (1,), index=i, seed=seed, max_new_tokens=1)

@@ -15,11 +15,12 @@ from transformers import (
 )
 
 from draftmesh.registry import UserError
-from draftmesh.registry.contracts.sampling import History
+from draftmesh.registry.contracts.sampling import Distribution, History
 from draftmesh.stages.sampling.options import SamplingOptions
 from draftmesh.stages.sampling.processors import Processors
 
 VOCAB = 40
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
 def logits(rows: int = 2, nodes: int = 6, vocab: int = VOCAB, seed: int = 0) -> Tensor:
@@ -83,9 +84,15 @@ OPTIONS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_equal_to_transformers_at_every_node(options: dict[str, Any], dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_equal_to_transformers_at_every_node(
+    options: dict[str, Any], dtype: torch.dtype, device: str
+) -> None:
     scores, past = logits().to(dtype), history()
-    made = processors(**options)(scores, past)
+    fields = (past.tokens, past.lengths, past.node_tokens, past.parents, past.prompts)
+    there = History(*(None if f is None else f.to(device) for f in fields))
+    result = processors(**options)(scores.to(device), there)
+    made = Distribution(*(None if x is None else x.cpu() for x in (result.probs, result.tokens)))
     expected = reference(past, scores, options)
     if "temperature" not in options:
         assert made.tokens is not None
