@@ -13,7 +13,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from draftmesh.cli import follower, local_plugins, quoting, searchpath
+from draftmesh.cli import flags, follower, local_plugins, quoting, searchpath
 from draftmesh.cli.failure import Failed, guard
 from draftmesh.pipeline.options import run_options
 from draftmesh.registry import build, load_plugins
@@ -63,7 +63,7 @@ def start() -> int:
     os.environ.pop(SWEEP_DIR, None)
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach us instead of Hydra's own printer
     arguments = sys.argv[1:]
-    sys.argv[1:] = quoting.quote_text(arguments)
+    sys.argv[1:] = flags.multirun_first(quoting.quote_text(arguments))
     code = guard(lambda: _start(arguments), None, debug="debug=true" in arguments)
     if sweep_dir := os.environ.get(SWEEP_DIR):
         print(f"Run folder: {sweep_dir}", flush=True)
@@ -71,6 +71,7 @@ def start() -> int:
 
 
 def _start(arguments: list[str]) -> int:
+    flags.check_flags(arguments)
     searchpath.install()
     local_plugins.publish(arguments)
     if follower.joins_others(arguments):

@@ -7,7 +7,7 @@ from hydra import compose as hydra_compose
 from hydra import initialize_config_module
 from omegaconf import DictConfig, open_dict
 
-from draftmesh.cli.quoting import MULTIRUN
+from draftmesh.cli.flags import is_multirun
 from draftmesh.registry import UserError
 
 
@@ -17,7 +17,7 @@ def joins_others(arguments: list[str]) -> bool:
     Raises UserError for a multirun under torchrun.
     """
     torchrun = int(os.environ.get("WORLD_SIZE", "1")) > 1 and "MASTER_ADDR" in os.environ
-    if torchrun and any(argument in MULTIRUN for argument in arguments):
+    if torchrun and is_multirun(arguments):
         raise UserError("-m: a multirun cannot run under torchrun; set parallel=<plan> instead")
     rank = int(os.environ.get("RANK", "0")) if torchrun else 0
     return rank > 0 or any(re.fullmatch(r"parallel\.node_rank=0*[1-9]\d*", a) for a in arguments)

@@ -2,10 +2,10 @@
 
 import re
 
+from draftmesh.cli.flags import is_multirun
 from draftmesh.registry.config import double_backslashes_before, literal_text
 
 TEXT_OPTIONS = ("prompt",)
-MULTIRUN = ("-m", "--multirun")
 
 
 def quote_text(arguments: list[str]) -> list[str]:
@@ -14,7 +14,7 @@ def quote_text(arguments: list[str]) -> list[str]:
     A value that is already quoted for Hydra, or `null`, is left alone; with -m nothing is quoted,
     since a comma may then mean a sweep.
     """
-    if any(argument in MULTIRUN for argument in arguments):
+    if is_multirun(arguments):
         return arguments
     return [_quote_option(argument) for argument in arguments]
 

@@ -85,6 +85,11 @@ def test_multirun_runs_every_combination_and_reports_failures(call, pipeline):
     assert result.code == 1
 
 
+def test_multirun_flag_may_stand_anywhere(call, pipeline):
+    assert call("draft=none", "-m", "seed=1,2").code == 0
+    assert [cfg["seed"] for cfg, _ in pipeline.calls] == [1, 2]
+
+
 def test_interrupt_ends_a_multirun(call, pipeline):
     pipeline.outcome = KeyboardInterrupt()
     assert call("-m", "seed=1,2").code == 130

@@ -14,6 +14,8 @@ import pytest
         (["hydra.run.dri=x"], "hydra.run.dri: no such option; did you mean hydra.run.dir?"),
         (["draft=none,ngram"], "draft=none,ngram: several values need -m"),
         (["draft.k=[1"], "draft.k=[1: the value cannot be read; quote it: 'draft.k=\"[1\"'"),
+        (["--draft=none"], "--draft=none: no such flag; options have no dashes: draft=none;"),
+        (["-x"], "-x: no such flag"),
         (["draft=null"], "draft=null: each takes the name of an option"),
         (["draft"], "draft: options are given as option=value"),
         (["seed=${nope}"], "seed: Interpolation key 'nope' not found"),
