@@ -24,8 +24,10 @@ from draftmesh.stages.model.probe import Abilities, probe
 from draftmesh.stages.model.target import HFTarget
 from draftmesh.stages.parallel.ranks import Mesh
 from draftmesh.stages.parallel.tensor import shard_tensor_parallel
+from draftmesh.stages.task.pieces import token_pieces
 
 LogMetrics = Callable[[dict[str, float], int | None], None]
+Show = Callable[[Completion, Sequence[str]], None]
 
 
 @dataclass
@@ -42,7 +44,7 @@ class BuiltPipeline:
     ranks: Mesh
     ffn: FeedForward
     log: LogMetrics
-    show: Callable[[Completion], None] | None
+    show: Show | None
     notes: list[str] = field(default_factory=list)
 
     @cached_property
@@ -128,7 +130,8 @@ class BuiltPipeline:
         if self.ranks.tp_rank == 0:
             self.samples.append(completion)
         if self.show is not None:
-            self.show(completion)
+            pieces = token_pieces(self.checkpoint.tokenizer, completion.token_ids)
+            self.show(completion, pieces)
 
     def reset_meters(self) -> None:
         """Forget what collectives and experts counted so far."""
@@ -185,7 +188,7 @@ def build_pipeline(
     run_dir: Path,
     ranks: Mesh,
     log: LogMetrics | None = None,
-    show: Callable[[Completion], None] | None = None,
+    show: Show | None = None,
 ) -> BuiltPipeline:
     """Load the model, split it over the ranks and build everything around it (drafts are built at
     first use)."""

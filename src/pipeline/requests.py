@@ -23,7 +23,9 @@ def requests_of(
     """One request per prompt (its first turn), encoded with the chat template if there is one."""
     requests = []
     for index, prompt in enumerate(prompts):
-        token_ids = encode_turns(checkpoint, prompt.turns[:1], context, prompt.id)
+        token_ids = encode_turns(
+            checkpoint, prompt.turns[:1], context, prompt.id, history=prompt.history
+        )
         requests.append(
             Request(
                 id=prompt.id,

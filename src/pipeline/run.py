@@ -57,8 +57,9 @@ def run(cfg: dict[str, Any], run_dir: Path | None, choices: Mapping[str, str]) -
         write_report(run_dir, name, report.result, results, cfg, surroundings)
         _record(tracker, results, run_dir)
     if show is None and report.result.generation is not None:
-        for completion in report.result.generation.completions:
-            show_completion(console, completion)
+        pieces = report.result.pieces
+        for completion, parts in zip(report.result.generation.completions, pieces, strict=True):
+            show_completion(console, completion, parts)
     for line in report.result.lines:
         console.print(line)
     show_summary(console, name, results, tracker.where())

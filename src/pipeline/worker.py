@@ -2,17 +2,15 @@
 
 import resource
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from draftmesh.pipeline.build import LogMetrics, build_pipeline
+from draftmesh.pipeline.build import LogMetrics, Show, build_pipeline
 from draftmesh.pipeline.series import append_series
 from draftmesh.registry import build
-from draftmesh.registry.contracts.request import Completion
 from draftmesh.registry.contracts.result import RunResult
 from draftmesh.registry.contracts.tracking import Scalar
 from draftmesh.stages.parallel.ranks import Mesh
@@ -26,7 +24,7 @@ class Work:
     cfg: dict[str, Any]
     run_dir: Path
     log: LogMetrics | None = None
-    show: Callable[[Completion], None] | None = None
+    show: Show | None = None
 
 
 @dataclass(frozen=True)

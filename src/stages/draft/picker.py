@@ -12,14 +12,15 @@ from draftmesh.registry.contracts.stage import DraftContext
 class ChainPicker:
     """Collects a chain of tokens, one pick per draft forward.
 
-    Greedy runs pick the argmax (a one-hot q). Sampling draws from q and keeps it for the ratio test;
-    a coupled draft draws with the target's own noise instead, whose q no ratio test may use, so none
-    is handed on. In a tensor-parallel group the first rank's pick counts.
+    Greedy runs pick the argmax (a one-hot q). Sampling draws from q and keeps it for the ratio
+    test; a coupled draft draws with the target's own noise instead, whose q no ratio test may use,
+    so none is handed on. In a tensor-parallel group the first rank's pick counts.
     """
 
     def __init__(self, context: DraftContext, rows: Rows) -> None:
         self.context, self.rows = context, rows
         self.prefixes: list[list[int]] = [[] for _ in rows.requests]
+        self.prompts = torch.tensor([len(r.token_ids) for r in rows.requests])
         self.tokens: list[Tensor] = []
         self.q: list[Tensor] = []
 
@@ -45,14 +46,18 @@ class ChainPicker:
         else:
             assert distribution.probs is not None
             q = distribution.probs[:, -1]
-            stream = Stream.TARGET if self.context.coupled else Stream.DRAFT
-            lines = torch.arange(len(logits), device=logits.device)
-            ids = self.rows.chance.sample(q, lines, positions, stream)
-            if not self.context.coupled:
-                self.q.append(q)
+            ids = self._draw(q, positions)
         (ids,) = self.context.ranks.decide(ids)
         self.tokens.append(ids)
         return ids
+
+    def _draw(self, q: Tensor, positions: Tensor) -> Tensor:
+        lines = torch.arange(len(q), device=q.device)
+        if self.context.coupled:
+            return self.rows.chance.sample(q, lines, positions, Stream.TARGET)
+        self.q.append(q)
+        drawn = len(self.tokens)
+        return self.rows.chance.sample(q, lines, positions - drawn, Stream.DRAFT + drawn)
 
     def proposal(self, budget: Tensor) -> Proposal:
         """The chain picked so far, at most budget [B] tokens of each row valid."""
@@ -64,16 +69,15 @@ class ChainPicker:
     def drop(self, keep: Tensor) -> None:
         """Forget the dropped rows."""
         self.prefixes = [self.prefixes[row] for row in keep.tolist()]
+        self.prompts = self.prompts[keep.to(self.prompts.device)]
 
     def _history(self, device: torch.device) -> History | None:
         if not self.context.sampler.uses_history:
             return None
         drafted = [ids.tolist() for ids in self.tokens]
-        lines = [
-            prefix + [ids[row] for ids in drafted] for row, prefix in enumerate(self.prefixes)
-        ]
+        lines = [prefix + [ids[row] for ids in drafted] for row, prefix in enumerate(self.prefixes)]
         lengths = torch.tensor([len(line) for line in lines], device=device)
         width = int(lengths.max())
         tokens = torch.tensor([line + [0] * (width - len(line)) for line in lines], device=device)
         nothing = torch.empty(len(lines), 0, dtype=torch.long, device=device)
-        return History(tokens, lengths, nothing, nothing)
+        return History(tokens, lengths, nothing, nothing, self.prompts.to(device))

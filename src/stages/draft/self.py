@@ -17,8 +17,8 @@ class SelfDraft:
     2023; SWIFT, Xia et al. 2024) on one cache.
 
     The draft runs the target without the left-out layers, on the target's own key/values: what it
-    writes for the layers before the first left-out one is exactly what the target would write, so the
-    verify pass resumes there from the same hidden states; later layers are overwritten by it.
+    writes for the layers before the first left-out one is exactly what the target would write, so
+    the verify pass resumes there from the same hidden states; later layers are overwritten by it.
     """
 
     @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class SelfDraft:
         self.picker.observe(step)
 
     def propose(self, budget: Tensor) -> Proposal:
-        """One forward of the remaining layers per token, and one for the last token's hidden state."""
+        """One forward of the remaining layers per token, one more for the last hidden state."""
         alone = self.context.ranks.world == 1
         depth = int(budget.max()) if alone else self.depth
         if depth == 0:

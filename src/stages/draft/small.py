@@ -19,8 +19,8 @@ from draftmesh.stages.model.target import HFTarget
 class SmallDraft:
     """Speculative decoding with a draft model (Leviathan et al. 2023, Chen et al. 2023).
 
-    The model keeps its own cache. Tokens that the target accepted without the draft having seen them
-    (the last drafted one, the bonus token) are fed at the next proposal.
+    The model keeps its own cache. Tokens that the target accepted without the draft having seen
+    them (the last drafted one, the bonus token) are fed at the next proposal.
     """
 
     @dataclass(frozen=True)
@@ -39,9 +39,10 @@ class SmallDraft:
             raise UserError("draft.path: give the folder or Hub id of a draft model")
         self.context = context
         options = LoadOptions(
-            dtype=str(context.target.dtype).removeprefix("torch."), device=str(context.target.device)
+            dtype=str(context.target.dtype).removeprefix("torch."),
+            device=str(context.target.device),
         )
-        checkpoint = load_checkpoint(config.path, "draft", options)
+        checkpoint = load_checkpoint(config.path, "draft", options, "draft.path")
         check_same_ids(context.checkpoint.tokenizer, checkpoint.tokenizer, config.path)
         self.model = HFTarget(checkpoint.model)
         self.depth = self.nodes = config.k
@@ -109,9 +110,7 @@ class SmallDraft:
         fed = [p if on else [] for p, on in zip(self.pending, drafting.tolist(), strict=True)]
         counts = torch.tensor([len(p) for p in fed], device=self.model.device)
         width = int(counts.max())
-        tokens = torch.tensor(
-            [p + [0] * (width - len(p)) for p in fed], device=self.model.device
-        )
+        tokens = torch.tensor([p + [0] * (width - len(p)) for p in fed], device=self.model.device)
         forward = self.model.forward(
             tokens,
             self.cache,

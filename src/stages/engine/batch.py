@@ -44,13 +44,9 @@ class Batch:
         self.on_finish = on_finish
         self.started = perf_counter()
         self.prefilled = False
-        self.chance = NoiseChance(
-            torch.tensor([r.seed for r in requests], device=target.device),
-            torch.tensor([r.index for r in requests], device=target.device),
-        )
+        self.chance = NoiseChance.of(requests, target.device)
         longest = max(
-            len(r.token_ids) + limit
-            for r, limit in zip(requests, sequences.limits, strict=True)
+            len(r.token_ids) + limit for r, limit in zip(requests, sequences.limits, strict=True)
         )
         capacity = longest + draft.nodes + 1
         self.cache = target.new_cache(len(requests), capacity)
@@ -90,9 +86,7 @@ class Batch:
         self.prefilled = True
         self.counters.prefills += len(prompts)
         self.counters.prefill_tokens += int(lengths.sum())
-        step = Step(
-            tokens, lengths, steps.expand_as(tokens), forward.features, outcome.bonus
-        )
+        step = Step(tokens, lengths, steps.expand_as(tokens), forward.features, outcome.bonus)
         self._commit(step, [[token] for token in outcome.bonus.tolist()], first=True)
 
     def _decode(self) -> None:
@@ -106,7 +100,9 @@ class Batch:
                 tokens if proposal.hidden is None else proposal.hidden,
                 self.cache,
                 parents=_tree(proposal),
-                valid=torch.cat([torch.ones_like(tokens[:, :1], dtype=torch.bool), proposal.valid], 1),
+                valid=torch.cat(
+                    [torch.ones_like(tokens[:, :1], dtype=torch.bool), proposal.valid], 1
+                ),
                 layers=range(proposal.resume_layer, self.target.num_layers) if resume else None,
                 capture=self.draft.capture,
             )

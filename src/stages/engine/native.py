@@ -23,7 +23,7 @@ from draftmesh.stages.engine.sequences import Sequences
 
 @register("engine", "native")
 class NativeEngine:
-    """Static batches: `batch_size` prompts are prefilled together and decoded until all have ended."""
+    """Static batches: `batch_size` prompts are prefilled together and decoded until all end."""
 
     @dataclass(frozen=True)
     class Config:

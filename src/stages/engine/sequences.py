@@ -20,9 +20,7 @@ class Sequences:
         self, requests: Sequence[Request], tokenizer: Any, eos_ids: Sequence[int], context: int
     ) -> None:
         self.completions = [Completion(request) for request in requests]
-        self.limits = [
-            min(r.max_new_tokens, context - len(r.token_ids)) for r in requests
-        ]
+        self.limits = [min(r.max_new_tokens, context - len(r.token_ids)) for r in requests]
         self.stoppers = [Stopper(tokenizer, eos_ids, r.stop) for r in requests]
 
     def __len__(self) -> int:
@@ -73,4 +71,7 @@ class Sequences:
         width = int(lengths.max())
         tokens = torch.tensor([row + [0] * (width - len(row)) for row in rows])
         device = node_tokens.device
-        return History(tokens.to(device), lengths.to(device), node_tokens, parents)
+        prompts = torch.tensor([len(c.request.token_ids) for c in self.completions])
+        return History(
+            tokens.to(device), lengths.to(device), node_tokens, parents, prompts.to(device)
+        )
