@@ -16,7 +16,8 @@ class Proposal:
     """Draft tokens as one tree per sequence; a chain is a tree whose parents are -1, 0, 1, ...
 
     tokens [B, N] int64, parents [B, N] int64 (-1 is the root, the last committed token; a parent
-    comes before its children), valid [B, N] bool (trees may be ragged; a valid node's parent is valid).
+    comes before its children), valid [B, N] bool (trees may be ragged; a valid node's parent is
+    valid).
 
     `q` [B, M, V] holds the distributions, after the same processors as the target's, that sampled
     tokens were drawn from, and `q_index` [B, N] int64 says which of them each node used; -1 marks a
@@ -24,8 +25,9 @@ class Proposal:
     `fixed_shape` is False when the tree's shape depended on the sampled tokens' own scores (dynamic
     trees), which only `match` verifies without bias.
 
-    A self-speculating draft also hands back `hidden` [B, N + 1, H], the hidden states of the root and
-    the nodes at the input of layer `resume_layer`, with the cache of the layers before it written.
+    A self-speculating draft also hands back `hidden` [B, N + 1, H], the hidden states of the root
+    and the nodes at the input of layer `resume_layer`, with the cache of the layers before it
+    written.
     """
 
     tokens: Tensor
@@ -40,6 +42,7 @@ class Proposal:
 
     @property
     def size(self) -> int:
+        """N."""
         return self.tokens.shape[1]
 
     @staticmethod
@@ -66,12 +69,11 @@ class Proposal:
 class Step:
     """What the target has just processed and what it chose next.
 
-    tokens [B, T] int64: tokens that went through the target and stay (the prompt at first, later the
-    root and the accepted path), left-aligned; lengths [B] how many count. positions [B, T].
+    tokens [B, T] int64: tokens that went through the target and stay (the prompt at first, later
+    the root and the accepted path), left-aligned; lengths [B] how many count. positions [B, T].
     features {layer id: [B, T, H]} are the target's hidden states at the layers the draft asked for:
-    id i < L is the input of layer i, id L the output of the final norm.
-    next [B] int64: the token chosen after them (the bonus token), the root of the next proposal,
-    not yet seen by the target.
+    id i < L is the input of layer i, id L the output of the final norm. next [B] int64: the token
+    chosen after them (the bonus token), the root of the next proposal, not yet seen by the target.
     """
 
     tokens: Tensor
@@ -119,7 +121,8 @@ class Draft(Protocol):
         ...
 
     def propose(self, budget: Tensor) -> Proposal:
-        """Draft after the last step's `next`. budget [B] int64: longest path wanted per row (>= 0)."""
+        """Draft after the last step's `next`. budget [B] int64: longest path wanted per row (>= 0).
+        """
         ...
 
     def drop(self, keep: Tensor) -> None:

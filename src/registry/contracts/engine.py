@@ -10,7 +10,8 @@ from draftmesh.registry.contracts.request import Completion, Request
 
 @dataclass
 class Generation:
-    """The completions of one process in request order, what was counted, and the seconds it took."""
+    """The completions of one process in request order, what was counted, and the seconds it took.
+    """
 
     completions: list[Completion]
     counters: Counters

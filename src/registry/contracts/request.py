@@ -29,9 +29,9 @@ class Request:
 class Completion:
     """What a request became.
 
-    `accept_lengths` holds the tokens emitted per target step (bonus included, the prefill step first),
-    after truncation; `drafted` marks, per token of `token_ids`, whether a draft proposed it.
-    `ttft_s` and `latency_s` are seconds from the start of the request's batch.
+    `accept_lengths` holds the tokens emitted per target step (bonus included, the prefill step
+    first), after truncation; `drafted` marks, per token of `token_ids`, whether a draft proposed
+    it. `ttft_s` and `latency_s` are seconds from the start of the request's batch.
     """
 
     request: Request

@@ -20,6 +20,7 @@ class Distribution:
 
     @property
     def greedy(self) -> bool:
+        """Whether only the argmax is kept."""
         return self.probs is None
 
     def node(self, index: slice) -> "Distribution":

@@ -27,7 +27,9 @@ class Checkpoint:
 class Model(Protocol):
     """A model stage (kind `model`): `Stage(config).load()`."""
 
-    def load(self) -> Checkpoint: ...
+    def load(self) -> Checkpoint:
+        """The model, ready to decode."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,9 @@ class Prompt:
 class Data(Protocol):
     """A data stage (kind `data`): `Stage(config).load()`."""
 
-    def load(self) -> list[Prompt]: ...
+    def load(self) -> list[Prompt]:
+        """The prompts, in order."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,9 @@ class Cache(Protocol):
 
 @dataclass(frozen=True)
 class Forward:
-    """A forward's results: logits [B, M, V] at the asked positions (None if it stopped before the LM
-    head), hidden [B, T, H] (the output of the last layer that ran; after the final norm if all ran),
-    features {layer id: [B, T, H]} for the captured layers."""
+    """A forward's results: logits [B, M, V] at the asked positions (None if it stopped before the
+    LM head), hidden [B, T, H] (the output of the last layer that ran; after the final norm if all
+    ran), features {layer id: [B, T, H]} for the captured layers."""
 
     logits: Tensor | None
     hidden: Tensor
@@ -57,7 +57,9 @@ class Target(Protocol):
     dtype: torch.dtype
     device: torch.device
 
-    def new_cache(self, rows: int, capacity: int) -> Cache: ...
+    def new_cache(self, rows: int, capacity: int) -> Cache:
+        """An empty cache for sequences of at most `capacity` tokens, drafts included."""
+        ...
 
     def embed(self, tokens: Tensor) -> Tensor:
         """tokens [...] -> [..., H]; called by every rank of a tensor-parallel group."""

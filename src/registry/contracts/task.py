@@ -57,7 +57,8 @@ class Pipeline(Protocol):
 
     @property
     def comparable(self) -> bool:
-        """Whether drafting must give plain decoding's tokens: greedy, or `match` at the same seed."""
+        """Whether drafting must give plain decoding's tokens: greedy, or `match` at the same seed.
+        """
         ...
 
     @property
@@ -74,4 +75,6 @@ class Task(Protocol):
     """A task stage (kind `task`): `Stage(config).run(pipeline)`, on every rank; rank 0's result
     counts."""
 
-    def run(self, pipeline: Pipeline) -> RunResult: ...
+    def run(self, pipeline: Pipeline) -> RunResult:
+        """Do the work; called on every rank."""
+        ...

@@ -33,5 +33,6 @@ class Verifier(Protocol):
         self, proposal: Proposal, target: Distribution, chance: Chance, positions: Tensor
     ) -> Outcome:
         """target holds N + 1 nodes (the root first); positions [B] is the absolute position of the
-        first token to be chosen, that is the root's position plus one. Draws only through `chance`."""
+        first token to be chosen, that is the root's position plus one. Draws only through
+        `chance`."""
         ...

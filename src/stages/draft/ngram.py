@@ -30,7 +30,8 @@ class NGramIndex:
             self.tokens.append(token)
 
     def lookup(self, count: int) -> list[int]:
-        """Up to count tokens that followed the longest known n-gram at the end; [] if there is none.
+        """Up to count tokens that followed the longest known n-gram at the end; [] if there is
+        none.
 
         A match that runs into the end of the sequence goes on with what it has copied so far, so a
         repeating pattern is proposed at full length.

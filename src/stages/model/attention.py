@@ -1,7 +1,7 @@
 """Attention registered with transformers: grouped queries without repeated keys, tree masks, sinks.
 
-Every layer hands its masks on as the keyword `masks` (see `masks.py`); a model that drops the keyword
-is refused at the first forward rather than silently attending to everything.
+Every layer hands its masks on as the keyword `masks` (see `masks.py`); a model that drops the
+keyword is refused at the first forward rather than silently attending to everything.
 """
 
 from typing import Any

@@ -83,7 +83,9 @@ class SlotCache:
         self.host_lengths = [a + b for a, b in zip(self.host_lengths, counts.tolist(), strict=True)]
 
     def keep(self, path: Tensor, counts: Tensor) -> None:
-        """Commit tokens at offsets path [B, D] behind each row's length, the first counts [B] of them."""
+        """Commit tokens at offsets path [B, D] behind each row's length, the first counts [B] of
+        them.
+        """
         depth = path.shape[1]
         steps = torch.arange(depth, device=path.device)
         path = torch.where(steps < counts[:, None], path, steps)

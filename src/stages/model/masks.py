@@ -23,10 +23,10 @@ def ancestors(parents: Tensor) -> Tensor:
 class Masks:
     """The additive attention biases of one forward, by sliding window (None is full attention).
 
-    start [B]: the first slot written; depth [B, T] and related [B, T, T] (from `ancestors`) describe
-    the T tokens written there; columns before `start` hold each row's sequence, slot = position.
-    `plain` marks a forward that needs no mask as long as no window is shorter than `columns`:
-    every earlier column is visible to every token and the T tokens are a causal chain.
+    start [B]: the first slot written; depth [B, T] and related [B, T, T] (from `ancestors`)
+    describe the T tokens written there; columns before `start` hold each row's sequence, slot =
+    position. `plain` marks a forward that needs no mask as long as no window is shorter than
+    `columns`: every earlier column is visible to every token and the T tokens are a causal chain.
     """
 
     def __init__(
@@ -57,7 +57,10 @@ class Masks:
     def _build(self, window: int | None, dtype: torch.dtype) -> Tensor | None:
         if self.plain and window is None:
             return None
-        start, columns = self.start[:, None, None], torch.arange(self.columns, device=self.start.device)
+        start, columns = (
+            self.start[:, None, None],
+            torch.arange(self.columns, device=self.start.device),
+        )
         size = self.depth.shape[1]
         if self.uniform and window is None:
             related = self.related
@@ -69,7 +72,9 @@ class Masks:
             inside = (node >= 0) & (node < size)
             allowed = (node < 0) | (inside & self.related.gather(2, index))
             if window is not None:
-                position = torch.where(inside, start + self.depth[:, None].gather(2, index[:, :1]), columns)
+                position = torch.where(
+                    inside, start + self.depth[:, None].gather(2, index[:, :1]), columns
+                )
                 allowed = allowed & (position > start + self.depth[..., None] - window)
         bias = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device)
         return bias.masked_fill_(~allowed, float("-inf"))[:, None]

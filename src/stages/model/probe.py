@@ -9,7 +9,8 @@ from draftmesh.registry import UserError
 from draftmesh.stages.model.cache import SlotCache
 from draftmesh.stages.model.target import HFTarget
 
-# Largest allowed difference of log-probabilities; a wrong mask or position changes them by far more.
+# Largest allowed difference of log-probabilities; a wrong mask or position changes them by far
+# more.
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-2, torch.float16: 0.3, torch.bfloat16: 0.6}
 
 
@@ -40,8 +41,8 @@ def probe(target: HFTarget) -> Abilities:
     assert chain is not None
     if _distance(chain[0], reference[4:]) > limit:
         raise UserError(
-            f"{type(target.model).__name__} does not decode correctly with draftmesh's attention and "
-            "cache: choose another model (model.path) or engine=transformers"
+            f"{type(target.model).__name__} does not decode correctly with draftmesh's attention and
+            " "cache: choose another model (model.path) or engine=transformers"
         )
     return Abilities(
         trees=_distance(_tree(target, cache, path, tokens[6:]), chain[0]) <= limit,

@@ -39,7 +39,7 @@ class Head(nn.Module):
         sources = 2 * config.hidden if config.version == 1 else 3 * config.target_hidden
         self.fc = nn.Linear(sources, config.hidden, bias=config.fc_bias)
         self.midlayer = Layer(config)
-        self.rotary = Rotary(config.head_dim, config.rope_theta)
+        self.rotary = Rotary(config.head_dim, config.rope_theta, config.max_position)
         if config.version == 3:
             self.norm = Norm(config.hidden, config.eps)
             self.lm_head = nn.Linear(config.hidden, config.draft_vocab, bias=False)
@@ -67,8 +67,7 @@ class Head(nn.Module):
 
     def rotation(self, positions: Tensor, dtype: torch.dtype) -> Rotation:
         """Cosines and sines for positions [B, T]; the pair of token i sits at position i."""
-        rotation: Rotation = self.rotary(positions, dtype)
-        return rotation
+        return self.rotary(positions, dtype)
 
     def feedback(self, output: Tensor) -> Tensor:
         """What the next step gets in place of g, from the layer's output [B, T, H]."""

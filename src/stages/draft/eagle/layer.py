@@ -28,22 +28,32 @@ class Norm(nn.Module):
         return functional.rms_norm(x, self.weight.shape, self.weight.to(x.dtype), self.eps)
 
 
-class Rotary(nn.Module):
-    """Plain rotary position embedding, half-split as in Llama."""
+class Rotary:
+    """Plain rotary position embedding, half-split as in Llama, from a table.
 
-    inverse: Tensor
+    The table is computed in float64 whatever the head's dtype. Positions past its end (where a head
+    never drafts) count as its last.
+    """
 
-    def __init__(self, head_dim: int, theta: float) -> None:
-        super().__init__()
-        steps = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
-        self.register_buffer("inverse", theta**-steps, persistent=False)
+    def __init__(self, head_dim: int, theta: float, positions: int) -> None:
+        self.head_dim, self.theta, self.positions = head_dim, theta, positions
+        self._tables: dict[tuple[torch.device, torch.dtype], tuple[Tensor, Tensor]] = {}
 
-    def forward(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    def __call__(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """positions [B, T] -> cos and signed sin, [B, 1, T, D] each."""
-        angles = positions[:, None, :, None].to(self.inverse.dtype) * self.inverse
-        sin = angles.sin()
-        cos = angles.cos()
-        return torch.cat((cos, cos), -1).to(dtype), torch.cat((-sin, sin), -1).to(dtype)
+        key = positions.device, dtype
+        if key not in self._tables:
+            self._tables[key] = self._compute(*key)
+        cos, sin = self._tables[key]
+        index = positions[:, None].clamp_max(self.positions - 1)
+        return cos[index], sin[index]
+
+    def _compute(self, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        exponents = torch.arange(0, self.head_dim, 2, dtype=torch.float64) / self.head_dim
+        angles = torch.arange(self.positions)[:, None] * self.theta**-exponents
+        cos, sin = angles.cos(), angles.sin()
+        tables = torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1)
+        return tables[0].to(device, dtype), tables[1].to(device, dtype)
 
 
 def rotate(x: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:

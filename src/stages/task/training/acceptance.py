@@ -16,8 +16,8 @@ class Acceptance:
     total: dict[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.right = defaultdict(lambda: torch.zeros(self.steps))
-        self.total = defaultdict(lambda: torch.zeros(self.steps))
+        self.right = defaultdict(lambda: torch.zeros(self.steps, dtype=torch.float64))
+        self.total = defaultdict(lambda: torch.zeros(self.steps, dtype=torch.float64))
 
     def add(self, style: str, hits: Tensor, valid: Tensor) -> None:
         """hits [K, R] says whether guess j at r was the text's token, where valid [K, R]."""

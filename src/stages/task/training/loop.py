@@ -102,7 +102,10 @@ class Trainer(Generic[B]):
                 if self._due(now - reported > 10):
                     self.report(self._state(loss), self.progress.step)
                     reported = now
-                if self._due(now - saved > self.knobs.checkpoint_every):
+                # Between two batches of one step, gradients would be lost.
+                if self.accelerator.sync_gradients and self._due(
+                    now - saved > self.knobs.checkpoint_every
+                ):
                     self.checkpoint()
                     saved = time.monotonic()
                 if self._due(self.progress.fraction >= 1):
