@@ -1,2 +1,4 @@
-"""What the stages promise each other. Shapes: B sequences, N draft nodes, V vocabulary, H hidden.
+"""What the stages promise each other.
+
+Shapes: B sequences, N draft nodes, V vocabulary, H hidden.
 """

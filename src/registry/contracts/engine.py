@@ -10,8 +10,7 @@ from draftmesh.registry.contracts.request import Completion, Request
 
 @dataclass
 class Generation:
-    """The completions of one process in request order, what was counted, and the seconds it took.
-    """
+    """Completions of one process in request order, what was counted, the seconds it took."""
 
     completions: list[Completion]
     counters: Counters

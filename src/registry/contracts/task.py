@@ -57,8 +57,7 @@ class Pipeline(Protocol):
 
     @property
     def comparable(self) -> bool:
-        """Whether drafting must give plain decoding's tokens: greedy, or `match` at the same seed.
-        """
+        """Whether drafting must give plain decoding's tokens: greedy, or `match` at the same seed."""
         ...
 
     @property

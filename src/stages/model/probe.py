@@ -41,8 +41,8 @@ def probe(target: HFTarget) -> Abilities:
     assert chain is not None
     if _distance(chain[0], reference[4:]) > limit:
         raise UserError(
-            f"{type(target.model).__name__} does not decode correctly with draftmesh's attention and
-            " "cache: choose another model (model.path) or engine=transformers"
+            f"{type(target.model).__name__} does not decode correctly with draftmesh's attention "
+            "and cache: choose another model (model.path)"
         )
     return Abilities(
         trees=_distance(_tree(target, cache, path, tokens[6:]), chain[0]) <= limit,
