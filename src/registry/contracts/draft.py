@@ -121,7 +121,7 @@ class Draft(Protocol):
         ...
 
     def propose(self, budget: Tensor) -> Proposal:
-        """Draft after the last step's `next`. budget [B] int64: longest path wanted per row (>= 0)."""
+        """Draft after the last step's `next`; budget [B] int64: longest path wanted (>= 0)."""
         ...
 
     def drop(self, keep: Tensor) -> None:

@@ -57,7 +57,7 @@ class Pipeline(Protocol):
 
     @property
     def comparable(self) -> bool:
-        """Whether drafting must give plain decoding's tokens: greedy, or `match` at the same seed."""
+        """Whether tokens must equal plain decoding's: greedy, or `match` at the same seed."""
         ...
 
     @property
