@@ -88,12 +88,12 @@ class Target(Protocol):
         """Run T new tokens per row behind the cache's committed ones.
 
         inputs: token ids [B, T] int64, or hidden states [B, T, H] to resume at layers[0].
-        parents [B, T] int64: index (into these T tokens) of the token before each, -1 for the
-        committed prefix; None is a chain. A token sits at position length + its depth and attends
-        to the prefix, its ancestors and itself.
+        parents [B, offset + T] int64: the tree of all uncommitted tokens, the `offset` earlier ones
+        first: index of the token before each, -1 for the committed prefix; None is a chain. A token
+        sits at position length + its depth and attends to the prefix, its ancestors and itself.
         valid [B, T] bool: False marks padding, which is never attended to, routed or counted.
-        offset: slots between the row's length and the first of these tokens, holding an uncommitted
-        chain they continue (self-speculation drafts one token at a time).
+        offset: how many uncommitted tokens earlier forwards wrote behind each row's length, which
+        these tokens continue (a draft that grows token by token or level by level).
         layers: the layers to run, increasing; None is all. Stopping early skips norm and LM head.
         logits_at [B, M] int64: token indices to compute logits at; None is all T.
         """

@@ -23,22 +23,23 @@ def ancestors(parents: Tensor) -> Tensor:
 class Masks:
     """The additive attention biases of one forward, by sliding window (None is full attention).
 
-    start [B]: the first slot written; depth [B, T] and related [B, T, T] (from `ancestors`)
-    describe the T tokens written there; columns before `start` hold each row's sequence, slot =
-    position. `plain` marks a forward that needs no mask as long as no window is shorter than
-    `columns`: every earlier column is visible to every token and the T tokens are a causal chain.
+    committed [B]: each row's length; columns before it hold its sequence (slot = position). Behind
+    it lie M uncommitted nodes at depths depth [B, M], the last T of which are the forward's tokens;
+    related [B, T, M] says which nodes each token descends from (see `ancestors`). `plain` marks a
+    forward that needs no mask unless a window is shorter than `columns`: every earlier column is
+    visible to every token, and the tokens are a causal chain.
     """
 
     def __init__(
         self,
-        start: Tensor,
+        committed: Tensor,
         depth: Tensor,
         related: Tensor,
         columns: int,
         plain: bool,
         uniform: bool,
     ) -> None:
-        self.start = start
+        self.committed = committed
         self.depth = depth
         self.related = related
         self.columns = columns
@@ -47,7 +48,7 @@ class Masks:
         self._bias: dict[int | None, Tensor | None] = {}
 
     def bias(self, window: int | None, dtype: torch.dtype) -> Tensor | None:
-        """Additive bias [B or 1, 1, T, columns], or None where causal attention says it all."""
+        """Additive bias [B, 1, T, columns], or None where causal attention says it all."""
         if window is not None and window >= self.columns:
             window = None
         if window not in self._bias:
@@ -57,24 +58,25 @@ class Masks:
     def _build(self, window: int | None, dtype: torch.dtype) -> Tensor | None:
         if self.plain and window is None:
             return None
-        start, columns = (
-            self.start[:, None, None],
-            torch.arange(self.columns, device=self.start.device),
-        )
-        size = self.depth.shape[1]
         if self.uniform and window is None:
-            related = self.related
-            before = self.columns - size
-            allowed = torch.cat([related.new_ones(*related.shape[:2], before), related], dim=-1)
+            before = self.columns - self.related.shape[-1]
+            prefix = self.related.new_ones(*self.related.shape[:2], before)
+            allowed = torch.cat([prefix, self.related], dim=-1)
         else:
-            node = columns - start
-            index = node.clamp(0, size - 1).expand(-1, size, -1)
-            inside = (node >= 0) & (node < size)
-            allowed = (node < 0) | (inside & self.related.gather(2, index))
-            if window is not None:
-                position = torch.where(
-                    inside, start + self.depth[:, None].gather(2, index[:, :1]), columns
-                )
-                allowed = allowed & (position > start + self.depth[..., None] - window)
+            allowed = self._by_column(window)
         bias = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device)
         return bias.masked_fill_(~allowed, float("-inf"))[:, None]
+
+    def _by_column(self, window: int | None) -> Tensor:
+        rows, tokens, nodes = self.related.shape
+        column = torch.arange(self.columns, device=self.committed.device)
+        node = column - self.committed[:, None]
+        inside = (node >= 0) & (node < nodes)
+        index = node.clamp(0, nodes - 1)
+        related = self.related.gather(2, index[:, None].expand(-1, tokens, -1))
+        allowed = (node < 0)[:, None] | (inside[:, None] & related)
+        if window is not None:
+            key = torch.where(inside, self.committed[:, None] + self.depth.gather(1, index), column)
+            query = self.committed[:, None] + self.depth[:, nodes - tokens :]
+            allowed = allowed & (key[:, None] > query[..., None] - window)
+        return allowed

@@ -113,26 +113,29 @@ class HFTarget:
         self, cache: SlotCache, size: int, parents: Tensor | None, offset: int
     ) -> tuple[Masks, Tensor]:
         columns = cache.place(size, offset)
-        start = cache.lengths + offset
+        nodes = offset + size
         if parents is None:
-            depth = torch.arange(size, device=self.device)[None]
-            related = depth[..., None] >= depth[:, None]
+            depth = torch.arange(nodes, device=self.device)[None]
+            related = depth[:, offset:, None] >= depth[:, None]
             fresh = columns == size
             plain = cache.uniform and (size == 1 or fresh)
         else:
-            related = ancestors(parents.to(self.device))
-            depth = related.sum(-1) - 1
+            assert parents.shape[1] == nodes, "parents describe every uncommitted token"
+            whole = ancestors(parents.to(self.device))
+            depth, related = whole.sum(-1) - 1, whole[:, offset:]
             plain = False
         rows = cache.rows
         masks = Masks(
-            start,
+            cache.lengths,
             depth.expand(rows, -1),
             related.expand(rows, -1, -1),
             columns,
             plain,
             cache.uniform,
         )
-        return masks, start[:, None] + depth
+        positions = cache.lengths[:, None] + depth[:, offset:]
+        # Padding behind a row's last token may lie past the model's context.
+        return masks, positions.clamp(max=self.context - 1)
 
     def _tap(self, capture: Sequence[int]) -> None:
         for layer in capture:

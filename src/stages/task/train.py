@@ -42,7 +42,9 @@ class Train:
             cpu=checkpoint.model.device.type == "cpu",
         )
         cache = Path(config.cache) if config.cache else folder.parent / "features"
-        recipe = EagleRecipe(checkpoint, chats, cache, config, int(pipeline.cfg["seed"]))
+        recipe = EagleRecipe(
+            checkpoint, pipeline.target, chats, cache, config, int(pipeline.cfg["seed"])
+        )
         final: dict[str, float] = {}
 
         def report(metrics: dict[str, float], step: int) -> None:

@@ -13,22 +13,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from draftmesh.registry.contracts.target import Target
 from draftmesh.stages.task.training.corpus import Chat, fingerprint
 
 
 class FeatureStore:
     """Memory-mapped hidden states [tokens, C, H] in bfloat16 (2*C*H bytes a token), by chat.
 
-    layers: the C Hugging Face hidden-state indices to keep (L is the output of the final norm).
-    `identity` names the target; a folder that holds another target's, corpus's or layer selection's
+    layers: the C hidden states to keep (i < L is the input of layer i, L the output of the final
+    norm). `identity` names the target; a folder that holds another target's, corpus's or layer selection's
     features is emptied. Several processes may fill one store: each writes whole chats.
     """
 
     def __init__(
-        self, folder: Path, chats: list[Chat], model: Any, layers: Sequence[int], identity: str
+        self, folder: Path, chats: list[Chat], target: Target, layers: Sequence[int], identity: str
     ) -> None:
-        self.chats, self.model, self.layers = chats, model, tuple(layers)
-        self.hidden = int(model.config.hidden_size)
+        self.chats, self.target, self.layers = chats, target, tuple(layers)
+        self.hidden = target.hidden_size
         self.offsets = np.cumsum([0] + [len(chat.ids) for chat in chats])
         wanted = {"corpus": fingerprint(chats), "target": identity, "layers": list(layers)}
         folder.mkdir(parents=True, exist_ok=True)
@@ -70,17 +71,20 @@ class FeatureStore:
                 self.write(index, features[: len(self.chats[index].ids)])
 
     def _forward(self, indices: Sequence[int]) -> Tensor:
-        """Features [B, T, C, H] of right-padded chats; causal attention never sees the padding."""
+        """Features [B, T, C, H] of right-padded chats."""
         chats = [self.chats[i] for i in indices]
         ids = torch.zeros(len(chats), max(len(chat.ids) for chat in chats), dtype=torch.long)
         for row, chat in enumerate(chats):
             ids[row, : len(chat.ids)] = torch.tensor(chat.ids)
-        output = self.model.base_model(
-            input_ids=ids.to(self.model.device),
-            use_cache=False,
-            output_hidden_states=list(self.layers),
+        lengths = torch.tensor([len(chat.ids) for chat in chats])
+        forward = self.target.forward(
+            ids.to(self.target.device),
+            self.target.new_cache(*ids.shape),
+            valid=(torch.arange(ids.shape[1]) < lengths[:, None]).to(self.target.device),
+            capture=self.layers,
+            logits_at=torch.zeros_like(ids[:, :1]),
         )
-        return torch.stack([output.hidden_states[i] for i in self.layers], dim=2)
+        return torch.stack([forward.features[i] for i in self.layers], dim=2)
 
 
 def _open(path: Path, dtype: Any, shape: tuple[int, ...]) -> np.memmap:

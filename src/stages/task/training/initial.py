@@ -37,12 +37,15 @@ def start_from_target(head: Head, model: Any, tokens: Tensor) -> None:
     """Set a version 3 head's draft vocabulary, LM head, norm, layer and `fc` from the target.
 
     tokens [Vd] ascending target ids. The layer starts as the target's last one and `fc` as the
-    identity on the deepest captured layer. Models with other module names keep random weights.
+    identity on the deepest captured layer. A feed-forward block with other parts (experts) gives
+    nothing.
     """
     config = head.config
     layer = model.base_model.layers[-1]
     for name in ("gate_proj", "up_proj", "down_proj"):
-        _copy(getattr(head.midlayer.mlp, name).weight, getattr(layer.mlp, name).weight)
+        source = getattr(getattr(layer, "mlp", None), name, None)
+        if source is not None:
+            _copy(getattr(head.midlayer.mlp, name).weight, source.weight)
     _copy(head.midlayer.post_attention_layernorm.weight, layer.post_attention_layernorm.weight)
     _attention(head, layer.self_attn)
     head.fc.weight.mul_(0.1)

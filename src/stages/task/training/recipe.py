@@ -8,6 +8,7 @@ from accelerate import Accelerator
 
 from draftmesh.registry import UserError
 from draftmesh.registry.contracts.stage import Checkpoint
+from draftmesh.registry.contracts.target import Target
 from draftmesh.stages.draft.eagle.config import HeadConfig, default_capture
 from draftmesh.stages.draft.eagle.head import Head
 from draftmesh.stages.draft.eagle.safeai import save_head
@@ -59,6 +60,7 @@ class EagleRecipe:
     def __init__(
         self,
         checkpoint: Checkpoint,
+        target: Target,
         chats: list[Chat],
         cache: Path,
         options: TrainOptions,
@@ -67,9 +69,9 @@ class EagleRecipe:
         self.checkpoint, self.chats, self.options, self.seed = checkpoint, chats, options, seed
         self.train, held = split(chats, options.held_out, seed)
         self.held = [i for i in held if chats[i].greedy] or held
-        model, config = checkpoint.model, checkpoint.model.config
+        model, config = checkpoint.model, target.config
         layers = (*default_capture(3, config.num_hidden_layers), config.num_hidden_layers)
-        self.store = FeatureStore(cache, chats, model, layers, checkpoint.name)
+        self.store = FeatureStore(cache, chats, target, layers, checkpoint.name)
         torch.manual_seed(seed)
         self.head = Head(head_config(options, config))
         tokens = frequent_tokens(chats, self.train, options.draft_vocab, checkpoint.eos_ids)
