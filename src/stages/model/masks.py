@@ -68,7 +68,7 @@ class Masks:
         return bias.masked_fill_(~allowed, float("-inf"))[:, None]
 
     def _by_column(self, window: int | None) -> Tensor:
-        rows, tokens, nodes = self.related.shape
+        _, tokens, nodes = self.related.shape
         column = torch.arange(self.columns, device=self.committed.device)
         node = column - self.committed[:, None]
         inside = (node >= 0) & (node < nodes)
