@@ -30,9 +30,11 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing into $(VENV): a few minutes the first time"
 	$(INSTALL) --editable .
 	@touch $@
 
 $(VENV)/installed-test: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing into $(VENV), with the test extra"
 	$(INSTALL) --editable '.[test]'
 	@touch $(VENV)/installed $@
