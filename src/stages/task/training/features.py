@@ -21,8 +21,8 @@ class FeatureStore:
     """Memory-mapped hidden states [tokens, C, H] in bfloat16 (2*C*H bytes a token), by chat.
 
     layers: the C hidden states to keep (i < L is the input of layer i, L the output of the final
-    norm). `identity` names the target; a folder that holds another target's, corpus's or layer selection's
-    features is emptied. Several processes may fill one store: each writes whole chats.
+    norm). `identity` names the target; a folder with the features of another target, corpus or
+    choice of layers is emptied. Several processes may fill one store: each writes whole chats.
     """
 
     def __init__(

@@ -1,0 +1,155 @@
+"""The command itself: killed, started again, and its head used."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from draftmesh.registry import UserError
+from draftmesh.stages.model.target import HFTarget
+from draftmesh.stages.task.train import Train
+
+ROOT = Path(__file__).parents[4]
+MODEL = ["model=tiny_llama", "model.vocab_size=80", "tracking=none", "threads=1"]
+
+
+def chats(path):
+    chance = random.Random(0)
+    lines = []
+    for number in range(20):
+        words = ["".join(chance.choices("abcde", k=3)) for _ in range(9)]
+        lines.append({"prompt": f"{number} {words[0]}", "response": " ".join(words[1:])})
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+def command(tmp_path, *more):
+    return [
+        sys.executable,
+        str(ROOT / "run.py"),
+        *MODEL,
+        "draft=eagle",
+        "task=train",
+        "data=jsonl",
+        f"data.path={tmp_path / 'chats.jsonl'}",
+        f"task.folder={tmp_path / 'run'}",
+        "task.batch_tokens=128",
+        "task.draft_vocab=32",
+        "task.precision=no",
+        "task.held_out=0.2",
+        "task.checkpoint_every=0.2",
+        f"hydra.run.dir={tmp_path / 'out'}",
+        *more,
+    ]
+
+
+def progress(tmp_path):
+    import torch
+
+    file = tmp_path / "run" / "checkpoint" / "custom_checkpoint_0.pkl"
+    return torch.load(file, weights_only=True)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A training that was killed after its first checkpoints and started again."""
+    tmp_path = tmp_path_factory.mktemp("train")
+    chats(tmp_path / "chats.jsonl")
+    long = command(tmp_path, "task.epochs=30")
+    process = subprocess.Popen(
+        long, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    place = tmp_path / "run" / "checkpoint"
+    while process.poll() is None and not place.exists():
+        time.sleep(0.05)
+    assert process.poll() is None, process.stderr.read()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = progress(tmp_path)
+    second = subprocess.run(
+        command(tmp_path, "task.epochs=30"), cwd=tmp_path, capture_output=True, text=True
+    )
+    assert second.returncode == 0, second.stderr
+    return tmp_path, before, second
+
+
+def test_it_continues_after_a_kill(trained):
+    tmp_path, before, _ = trained
+    after = progress(tmp_path)
+    assert before["step"] < after["step"]
+    assert after["step"] == 30 * after["batch"]
+    assert after["spent"] > before["spent"]
+
+
+def test_the_head_drafts(trained):
+    tmp_path, _, _ = trained
+    use = [
+        *command(tmp_path)[:2],
+        *MODEL,
+        "draft=eagle",
+        f"draft.path={tmp_path / 'run' / 'best'}",
+        "prompt=1 abc",
+        "max_new_tokens=12",
+        "model.dtype=float64",
+        "task.baseline=true",
+        f"hydra.run.dir={tmp_path / 'use'}",
+    ]
+    done = subprocess.run(use, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    results = json.loads((tmp_path / "use" / "results.json").read_text())
+    assert results["exact_match"] in (True, 1.0)
+
+
+def test_the_card_tells_how(trained):
+    card = (trained[0] / "run" / "best" / "README.md").read_text()
+    assert "task.epochs=30" in card
+    assert "20 chats" in card
+    assert str(trained[0]) not in card
+
+
+class Stub:
+    """What `task=train` looks at before it starts."""
+
+    def __init__(self, checkpoint, path, draft="eagle", world=1):
+        self.cfg = {"draft": {"name": draft}, "data": {"path": path}, "seed": 0}
+        self.ranks = SimpleNamespace(world=world)
+        self.checkpoint, self.target = checkpoint, HFTarget(checkpoint.model)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"draft": "ngram"}, "draft=ngram"),
+        ({"path": None}, "data.path"),
+        ({"world": 2}, "parallel=single"),
+    ],
+)
+def test_what_cannot_be_trained_is_a_users_error(checkpoint, chats_file, tmp_path, change, message):
+    stub = Stub(checkpoint, **({"path": str(chats_file)} | change))
+    with pytest.raises(UserError, match=message):
+        Train(Train.Config(folder=str(tmp_path / "run"))).run(stub)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"version": 2},
+        {"kv_heads": 3},
+        {"epochs": 0},
+        {"learning_rate": 0.0},
+        {"precision": "fp8"},
+        {"held_out": 1.0},
+        {"steps": 0},
+    ],
+)
+def test_options_that_cannot_work_are_named(checkpoint, chats_file, tmp_path, options):
+    (name,) = options
+    with pytest.raises(UserError, match=rf"task\.{name}="):
+        config = Train.Config(folder=str(tmp_path / "run"), **({"precision": "no"} | options))
+        Train(config).run(Stub(checkpoint, str(chats_file)))
