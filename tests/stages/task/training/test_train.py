@@ -136,6 +136,10 @@ def test_what_cannot_be_trained_is_a_users_error(checkpoint, chats_file, tmp_pat
         Train(Train.Config(folder=str(tmp_path / "run"))).run(stub)
 
 
+def build_and_run(config, stub):
+    return Train(config).run(stub)
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -150,6 +154,7 @@ def test_what_cannot_be_trained_is_a_users_error(checkpoint, chats_file, tmp_pat
 )
 def test_options_that_cannot_work_are_named(checkpoint, chats_file, tmp_path, options):
     (name,) = options
+    config = Train.Config(folder=str(tmp_path / "run"), **({"precision": "no"} | options))
+    stub = Stub(checkpoint, str(chats_file))
     with pytest.raises(UserError, match=rf"task\.{name}="):
-        config = Train.Config(folder=str(tmp_path / "run"), **({"precision": "no"} | options))
-        Train(config).run(Stub(checkpoint, str(chats_file)))
+        build_and_run(config, stub)
