@@ -23,7 +23,7 @@ from draftmesh.stages.ffn.stage import FeedForward
 from draftmesh.stages.model.probe import Abilities, probe
 from draftmesh.stages.model.target import HFTarget
 from draftmesh.stages.parallel.ranks import Mesh
-from draftmesh.stages.parallel.tensor import shard_tensor_parallel
+from draftmesh.stages.parallel.splitting import split_model
 from draftmesh.stages.task.pieces import token_pieces
 
 LogMetrics = Callable[[dict[str, float], int | None], None]
@@ -195,8 +195,8 @@ def build_pipeline(
     spec = RunSpec.of(cfg)
     checkpoint: Checkpoint = build("model", spec.model).load()
     abilities = probe(HFTarget(checkpoint.model))
-    ffn: FeedForward = build("ffn", spec.ffn).apply(checkpoint.model, ranks)
-    notes = [*ffn.notes, *shard_tensor_parallel(checkpoint.model, ranks)]
+    split = split_model(checkpoint.model, build("ffn", spec.ffn), ranks)
+    ffn: FeedForward = split.feed_forward
     target = HFTarget(checkpoint.model)
     if ffn.moe is not None:
         target.before_forward.append(ffn.moe.context.set_valid)
@@ -215,5 +215,5 @@ def build_pipeline(
         ffn,
         log or (lambda metrics, step: None),
         show,
-        notes,
+        list(split.notes),
     )

@@ -62,6 +62,7 @@ def _meters(pipeline: Any) -> dict[str, Any]:
         "experts": pipeline.ffn.moe.report() if pipeline.ffn.moe else None,
         "calls": total.calls,
         "bytes": total.bytes,
+        "predicted_bytes": pipeline.ranks.traffic.predicted(),
         "peak_mb": peak_memory_mb(),
     }
 
@@ -81,6 +82,7 @@ def _facts(pipeline: Any, ranks: Mesh, meters: list[dict[str, Any]]) -> dict[str
         "peak_mem_mb": max(m["peak_mb"] for m in meters),
         "comm_calls": sum(m["calls"] for m in meters),
         "comm_bytes": sum(m["bytes"] for m in meters),
+        "predicted_comm_bytes": sum(m["predicted_bytes"] for m in meters),
         "total_params": pipeline.ffn.parameters.total,
         "active_params": pipeline.ffn.parameters.active,
     }

@@ -13,6 +13,7 @@ from draftmesh.stages.ffn.routing import RoutingContext
 from draftmesh.stages.ffn.stopwatch import Stopwatch
 from draftmesh.stages.parallel.placement import Placement
 from draftmesh.stages.parallel.ranks import Mesh
+from draftmesh.stages.parallel.traffic import EXPERTS
 
 NAME = "draftmesh"
 STATE = "draftmesh_experts"
@@ -37,7 +38,6 @@ class MoE:
         self.context = RoutingContext()
         self.load = ExpertLoad(len(modules), placement.experts)
         self.clock = Stopwatch(next(modules[0].parameters()).device)
-        self.predicted_bytes = 0
         for layer, module in enumerate(modules):
             setattr(module, STATE, Layer(self, layer))
 
@@ -48,9 +48,10 @@ class MoE:
         if real is not None:
             ids, weights = ids[real], weights[real]
         self.load.routed(layer, ids)
-        self.predicted_bytes += self.dispatcher.predicted_bytes(
+        sent = self.dispatcher.predicted_bytes(
             ids, x.shape[-1] * x.element_size(), weights.element_size()
         )
+        self.mesh.traffic.predict(EXPERTS, sent)
         with self.clock.measure("dispatch"):
             batch = self.dispatcher.dispatch(rows, ids, weights)
         with self.clock.measure("expert"):
@@ -64,7 +65,6 @@ class MoE:
         """Forget counts and times, after a warm-up."""
         self.load.reset()
         self.clock.reset()
-        self.predicted_bytes = 0
 
     def report(self) -> MoeReport:
         """This rank's part of what happened since the last reset."""
@@ -75,7 +75,6 @@ class MoE:
             dispatch_s=self.clock.seconds("dispatch"),
             expert_s=self.clock.seconds("expert"),
             combine_s=self.clock.seconds("combine"),
-            predicted_bytes=self.predicted_bytes,
         )
 
 

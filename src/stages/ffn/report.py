@@ -11,7 +11,7 @@ class MoeReport:
     """One rank's part.
 
     `load` [layers][experts]: tokens routed (None where another rank reports the same tokens);
-    `hits`: experts with rows, per call; times in seconds; `predicted_bytes` by the formula.
+    `hits`: experts with rows, per call; times in seconds.
     """
 
     load: list[list[int]] | None
@@ -19,7 +19,6 @@ class MoeReport:
     dispatch_s: float
     expert_s: float
     combine_s: float
-    predicted_bytes: int
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,6 @@ class MoeSummary:
     dispatch_ms: float
     expert_ms: float
     combine_ms: float
-    predicted_comm_bytes: int
 
 
 def summarise(reports: Sequence[MoeReport], placement: Placement) -> MoeSummary:
@@ -57,7 +55,6 @@ def summarise(reports: Sequence[MoeReport], placement: Placement) -> MoeSummary:
         dispatch_ms=mean * sum(r.dispatch_s for r in reports),
         expert_ms=mean * sum(r.expert_s for r in reports),
         combine_ms=mean * sum(r.combine_s for r in reports),
-        predicted_comm_bytes=sum(r.predicted_bytes for r in reports),
     )
 
 

@@ -34,9 +34,14 @@ class Count:
 @dataclass
 class Traffic:
     """Counts by category: `experts` (dispatch and combine), `tensor` (sharded layers and
-    vocabulary), `control` (agreements and choices)."""
+    vocabulary), `control` (agreements and choices).
+
+    Beside what was counted stands what the formulas of each scheme predict from token counts and
+    router choices; summed over ranks the two are equal.
+    """
 
     counts: dict[str, Count] = field(default_factory=dict)
+    predictions: dict[str, int] = field(default_factory=dict)
 
     @contextmanager
     def measure(self, category: str, rows: int, sent: int) -> Iterator[None]:
@@ -45,6 +50,14 @@ class Traffic:
         yield
         count = self.counts.setdefault(category, Count())
         count.add(Count(1, rows, sent, time.perf_counter() - start))
+
+    def predict(self, category: str, sent: int) -> None:
+        """Add bytes that a formula says will be sent."""
+        self.predictions[category] = self.predictions.get(category, 0) + sent
+
+    def predicted(self, *categories: str) -> int:
+        """Predicted bytes of some categories (default: those of a forward)."""
+        return sum(self.predictions.get(c, 0) for c in categories or (EXPERTS, TENSOR))
 
     def total(self, *categories: str) -> Count:
         """The sum over some categories (default: those of a forward, experts and tensor)."""
@@ -56,3 +69,4 @@ class Traffic:
     def reset(self) -> None:
         """Forget everything, after a warm-up."""
         self.counts.clear()
+        self.predictions.clear()

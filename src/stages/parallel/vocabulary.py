@@ -48,6 +48,8 @@ class ShardedEmbedding(nn.Module):
         """tokens [...] -> [..., H]."""
         here = (tokens >= self.part.start) & (tokens < self.part.end)
         own = torch.where(here, tokens - self.part.start, 0)
+        row, n = self.weight.shape[1] * self.weight.element_size(), self.group.size
+        self.group.traffic.predict(TENSOR, 2 * (n - 1) * tokens.numel() * row // n)
         rows = self.inner(own).masked_fill(~here[..., None], 0)
         return self.group.all_reduce(rows, TENSOR)
 
@@ -66,6 +68,8 @@ class ShardedHead(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden [..., H] -> logits [..., V]; the same on every rank of the group."""
+        rows = hidden.numel() // self.in_features * self.part.rows * hidden.element_size()
+        self.group.traffic.predict(TENSOR, (self.group.size - 1) * rows)
         local = nn.functional.linear(hidden, self.weight, self.bias)
         parts = self.group.all_gather(local, TENSOR)
         return parts.movedim(0, -2).flatten(-2)[..., : self.part.size]

@@ -66,11 +66,11 @@ def test_unique_experts_of_one_token() -> None:
     summary = summarise([moe.report()], moe.placement)
     assert summary.unique_experts_per_forward == 2
     assert summary.expert_ms > 0
-    assert summary.predicted_comm_bytes == 0
+    assert moe.mesh.traffic.predicted() == 0
 
 
 def report(load: list[list[int]] | None, hits: list[int]) -> MoeReport:
-    return MoeReport(load, hits, 0.001, 0.002, 0.003, 10)
+    return MoeReport(load, hits, 0.001, 0.002, 0.003)
 
 
 def test_summary_of_several_ranks() -> None:
@@ -81,7 +81,6 @@ def test_summary_of_several_ranks() -> None:
     assert summary.expert_load_balance == 4 / 5
     assert summary.unique_experts_per_forward == 3
     assert (summary.dispatch_ms, summary.combine_ms) == (1, 3)
-    assert summary.predicted_comm_bytes == 20
     alone = summarise([report([[3, 2, 1, 2]], [4])], Placement((0,) * 4, 1))
     assert alone.expert_load_balance == 2 / 3
 

@@ -45,6 +45,7 @@ def logits_equal(
         "notes": notes,
         "change": change,
         "bytes": {name: count.bytes for name, count in mesh.traffic.counts.items()},
+        "predicted": mesh.traffic.predictions,
         "calls": {name: count.calls for name, count in mesh.traffic.counts.items()},
         "parameters": sum(p.numel() for p in split.parameters()),
         "whole": sum(p.numel() for p in whole.parameters()),

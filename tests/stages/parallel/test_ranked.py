@@ -46,11 +46,13 @@ def test_split_models_compute_what_the_whole_one_does(world: int, name: str) -> 
         assert value["change"] <= tolerance
 
 
-@pytest.mark.parametrize(("world", "name"), WITH_EXPERTS)
+@pytest.mark.parametrize(("world", "name"), EQUAL)
 def test_counted_bytes_equal_the_formula(world: int, name: str) -> None:
     found = values(world, name)
-    counted = sum(value["bytes"].get("experts", 0) for value in found)
-    assert counted == found[0]["summary"].predicted_comm_bytes > 0
+    for category in ("experts", "tensor"):
+        counted = sum(value["bytes"].get(category, 0) for value in found)
+        assert counted == sum(value["predicted"].get(category, 0) for value in found)
+    assert sum(sum(value["bytes"].values()) for value in found) > 0
 
 
 @pytest.mark.parametrize(("world", "name"), WITH_EXPERTS)
