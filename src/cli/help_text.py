@@ -1,11 +1,9 @@
 """What `--help` prints, without composing a configuration."""
 
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from textwrap import fill
 
-from draftmesh.registry import GROUPS, KINDS, Entry, describe
-from draftmesh.registry.discovery import config_packages
+from draftmesh.cli.offers import ALL_GROUPS, options
+from draftmesh.registry import KINDS, Entry, describe
 
 TEXT = """\
 DraftMesh: which draft strategy and which parallel plan serve a model fastest, losslessly?
@@ -41,26 +39,9 @@ Exit codes: 0, 1 (failed), 2 (a mistake in the command line or the input), 130 (
 
 def help_text(command: str) -> str:
     """Groups with their options, plugins with their origins, and example commands."""
-    groups = [(group, ", ".join(options(group))) for group in (*GROUPS, "experiment")]
+    groups = [(group, ", ".join(options(group))) for group in ALL_GROUPS]
     plugins = [(kind, ", ".join(map(_label, describe(kind)))) for kind in KINDS]
     return TEXT.format(command=command, groups=_table(groups), plugins=_table(plugins))
-
-
-def options(group: str) -> list[str]:
-    """Names of a config group's YAML files, ours first, then those of installed plugins."""
-    found: dict[str, None] = {}
-    for package in ("draftmesh.conf", *(package for package, _ in config_packages())):
-        found.update(dict.fromkeys(_yaml_names(package, group)))
-    return list(found)
-
-
-def _yaml_names(package: str, group: str) -> list[str]:
-    try:
-        folder: Traversable = files(package) / group
-        names = [item.name for item in folder.iterdir() if item.name.endswith(".yaml")]
-    except (ImportError, OSError):  # a broken plugin, or a group that it does not extend
-        return []
-    return sorted(name.removesuffix(".yaml") for name in names)
 
 
 def _label(entry: Entry) -> str:

@@ -1,9 +1,12 @@
 """Lets installed plugins add YAML options to the config groups."""
 
+import sys
+
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.plugins import Plugins
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 
+from draftmesh.cli.offers import hidden
 from draftmesh.registry.discovery import config_packages
 
 
@@ -17,5 +20,7 @@ class PluginConfigs(SearchPathPlugin):
 
 
 def install() -> None:
-    """Make Hydra use it, in this process."""
+    """Make Hydra use it, in this process, and say which options it cannot add."""
+    for line in hidden() if config_packages() else ():
+        print(f"draftmesh: {line}; rename the file", file=sys.stderr)
     Plugins.instance().register(PluginConfigs)
