@@ -1,7 +1,7 @@
 """From a spec to a pipeline that can complete requests: every stage built and connected."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from draftmesh.registry.contracts.engine import Engine, Generation
 from draftmesh.registry.contracts.request import Completion, Request
 from draftmesh.registry.contracts.sampling import Sampler
 from draftmesh.registry.contracts.stage import Checkpoint, DraftContext, Prompt
+from draftmesh.registry.contracts.target import Target
 from draftmesh.registry.contracts.tracking import Scalar
 from draftmesh.registry.contracts.verifier import Verifier
 from draftmesh.stages.ffn.report import MoeReport, summarise
@@ -73,17 +74,24 @@ class BuiltPipeline:
         """The configured draft."""
         return self.draft(self.spec.draft)
 
-    def engine_with(self, draft: Draft) -> Engine:
-        """The configured engine with a draft."""
-        verifier = dict(self.spec.verifier, name=self.verifier_name)
+    @cached_property
+    def verifier(self) -> Verifier:
+        """The configured verifier."""
+        verifier: Verifier = build("verifier", dict(self.spec.verifier, name=self.verifier_name))
+        return verifier
+
+    def engine_with(
+        self, draft: Draft, verifier: Verifier | None = None, sampler: Sampler | None = None
+    ) -> Engine:
+        """The configured engine with a draft, and on request another verifier or sampler."""
         engine: Engine = build(
             "engine",
             self.spec.engine,
             self.checkpoint,
             self.target,
             draft,
-            build("verifier", verifier),
-            self.sampler,
+            verifier or self.verifier,
+            sampler or self.sampler,
             self.ranks,
         )
         return engine
@@ -119,11 +127,23 @@ class BuiltPipeline:
         engine: Engine,
         requests: Sequence[Request],
         on_finish: Callable[[Completion], None] = lambda completion: None,
+        batch_size: int | None = None,
     ) -> Generation:
         """Complete requests over all ranks (see the contract)."""
-        own = engine.generate(self.ranks.own(requests), self.spec.batch_size, on_finish)
+        together = batch_size or self.spec.batch_size
+        own = engine.generate(self.ranks.own(requests), together, on_finish)
         shares = self.ranks.gather(own)
         return own if shares is None else merge(shares)
+
+    def variant(self, **changes: Node) -> "BuiltPipeline":
+        """This run with some options changed (see the contract)."""
+        changed = {kind: {**self.cfg[kind], **options} for kind, options in changes.items()}
+        cfg = {**self.cfg, **changed}
+        if changes.keys() <= {"draft", "verifier", "sampling"}:
+            spec = RunSpec.of(cfg)
+            sampler = _sampler(spec.sampling, self.checkpoint, self.target)
+            return replace(self, spec=spec, cfg=cfg, sampler=sampler)
+        return build_pipeline(cfg, self.run_dir, self.ranks, self.log)
 
     def finished(self, completion: Completion) -> None:
         """Write a completion down (one rank of each tensor-parallel group does), and show it."""
@@ -200,9 +220,7 @@ def build_pipeline(
     target = HFTarget(checkpoint.model)
     if ffn.moe is not None:
         target.before_forward.append(ffn.moe.context.set_valid)
-    tokenizer = checkpoint.tokenizer
-    valid_vocab = target.vocab_size if tokenizer is None else min(len(tokenizer), target.vocab_size)
-    sampler: Sampler = build("sampling", spec.sampling, target.vocab_size, valid_vocab)
+    sampler = _sampler(spec.sampling, checkpoint, target)
     return BuiltPipeline(
         spec,
         dict(cfg),
@@ -217,3 +235,10 @@ def build_pipeline(
         show,
         list(split.notes),
     )
+
+
+def _sampler(node: Node, checkpoint: Checkpoint, target: Target) -> Sampler:
+    tokenizer, vocab = checkpoint.tokenizer, target.vocab_size
+    valid = vocab if tokenizer is None else min(len(tokenizer), vocab)
+    sampler: Sampler = build("sampling", node, vocab, valid)
+    return sampler

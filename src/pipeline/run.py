@@ -29,10 +29,6 @@ def run(cfg: dict[str, Any], run_dir: Path | None, choices: Mapping[str, str]) -
     """
     load_plugins(cfg["plugins"])
     check_options(cfg)
-    task = build("task", cfg["task"])
-    if hasattr(task, "show"):  # a task about the installation itself: no model, no record
-        task.show(cfg)
-        return 0
     plan: Plan = build("parallel", cfg["parallel"]).plan
     if run_dir is None or not is_leader(plan):
         _launch(Work(cfg, Path()), plan)
@@ -63,7 +59,7 @@ def run(cfg: dict[str, Any], run_dir: Path | None, choices: Mapping[str, str]) -
     for line in report.result.lines:
         console.print(line)
     show_summary(console, name, results, tracker.where())
-    return 0
+    return 1 if report.result.failed else 0
 
 
 def _launch(work: Work, plan: Plan) -> Report | None:

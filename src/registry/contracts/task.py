@@ -1,9 +1,10 @@
 """What a task is given and what it returns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from draftmesh.registry.contracts.draft import Draft
 from draftmesh.registry.contracts.engine import Engine, Generation
 from draftmesh.registry.contracts.ranks import Ranks
 from draftmesh.registry.contracts.request import Completion, Request
@@ -11,6 +12,7 @@ from draftmesh.registry.contracts.result import RunResult
 from draftmesh.registry.contracts.sampling import Sampler
 from draftmesh.registry.contracts.stage import Checkpoint
 from draftmesh.registry.contracts.target import Target
+from draftmesh.registry.contracts.verifier import Verifier
 
 
 class Pipeline(Protocol):
@@ -30,6 +32,12 @@ class Pipeline(Protocol):
     plain: Engine
     """The same model, feed-forward and plan, decoding without a draft."""
 
+    main_draft: Draft
+    """The configured draft."""
+
+    verifier: Verifier
+    """The configured verifier; what `auto` stands for."""
+
     spec: Any
     """The resolved configuration as a frozen RunSpec."""
 
@@ -42,9 +50,26 @@ class Pipeline(Protocol):
         engine: Engine,
         requests: Sequence[Request],
         on_finish: Callable[[Completion], None] = ...,
+        batch_size: int | None = None,
     ) -> Generation:
         """Complete requests over all ranks: each owns a share; rank 0 gets all completions, merged
-        counters and the longest time, the others get their own."""
+        counters and the longest time, the others get their own. `batch_size` None is the run's."""
+        ...
+
+    def draft(self, node: Mapping[str, Any]) -> Draft:
+        """Another draft for this target, from its options."""
+        ...
+
+    def engine_with(
+        self, draft: Draft, verifier: Verifier | None = None, sampler: Sampler | None = None
+    ) -> Engine:
+        """The configured engine with a draft, and on request another verifier or sampler."""
+        ...
+
+    def variant(self, **changes: Mapping[str, Any]) -> "Pipeline":
+        """This run with some options changed: variant(sampling={"temperature": 0}). The model is
+        loaded anew only if its own options, the ffn's or the plan's change. Called by every rank.
+        """
         ...
 
     def finished(self, completion: Completion) -> None:
@@ -53,6 +78,11 @@ class Pipeline(Protocol):
 
     def reset_meters(self) -> None:
         """Forget what collectives and experts counted so far (after a warm-up)."""
+        ...
+
+    @property
+    def lossless(self) -> bool:
+        """Whether the configured stages claim to leave the target's distribution as it is."""
         ...
 
     @property

@@ -17,6 +17,9 @@ Conditional = Callable[[Path], Tensor]
 
 Propose = Callable[[Chance], Proposal]
 
+Look = Callable[[Proposal], Distribution]
+"""The target's distributions at the root and every node of a proposal's first row."""
+
 
 def draw_tree(
     draft: Conditional, parents: Sequence[int], chance: Chance, *, replacement: bool = True
@@ -67,25 +70,41 @@ def paths_of(proposal: Proposal) -> list[Path]:
 
 
 def verify_once(
-    verifier: Verifier, proposal: Proposal, target: Conditional, chance: Chance
+    verifier: Verifier,
+    proposal: Proposal,
+    target: Conditional,
+    chance: Chance,
+    look: Look | None = None,
 ) -> tuple[Path, Outcome]:
-    """Run a verifier on the first row of a proposal -> the tokens it emits, and its outcome."""
+    """Run a verifier on the first row of a proposal -> the tokens it emits, and its outcome.
+
+    `look` gives it the distributions of all nodes at once, as a decode loop would; None asks
+    `target` path by path.
+    """
     paths = paths_of(proposal)
-    probs = torch.stack([target(path) for path in [(), *paths]]).unsqueeze(0)
-    outcome = verifier.verify(proposal, Distribution(probs), chance, _zero())
+    if look is None:
+        probs = torch.stack([target(path) for path in [(), *paths]]).unsqueeze(0)
+        distribution = Distribution(probs)
+    else:
+        distribution = look(proposal)
+    outcome = verifier.verify(proposal, distribution, chance, _zero())
     accepted = int(outcome.accepted[0])
     last = int(outcome.path[0, accepted - 1]) if accepted else -1
     return (*(paths[last] if accepted else ()), int(outcome.bonus[0])), outcome
 
 
 def emitted_distribution(
-    verifier: Verifier, propose: Propose, target: Conditional, length: int
+    verifier: Verifier,
+    propose: Propose,
+    target: Conditional,
+    length: int,
+    look: Look | None = None,
 ) -> Tensor:
     """Joint distribution [V, ..., V] of the first `length` tokens: those that one verification
     emits, continued by `target`; drafting and verifying enumerated, in float64."""
     joint = torch.zeros([target(()).shape[0]] * length, dtype=torch.float64)
     for weight, (tokens, _) in outcomes(
-        lambda chance: verify_once(verifier, propose(chance), target, chance)
+        lambda chance: verify_once(verifier, propose(chance), target, chance, look)
     ):
         _extend(joint, tokens[:length], weight, target)
     return joint
