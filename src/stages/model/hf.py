@@ -16,7 +16,8 @@ class HuggingFace:
 
     @dataclass(frozen=True)
     class Config:
-        """`path` is a folder or a Hub id; `revision` a Hub branch, tag or commit."""
+        """`path` is a folder or a Hub id; `revision` a Hub branch, tag or commit; `layers` loads
+        the first N layers only."""
 
         name: str = "hf"
         path: str | None = None
@@ -26,6 +27,7 @@ class HuggingFace:
         device_map: str | None = None
         attention: str = "auto"
         trust_remote_code: bool = False
+        layers: int | None = None
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -42,6 +44,7 @@ class HuggingFace:
             device_map=config.device_map,
             trust_remote_code=config.trust_remote_code,
             revision=config.revision,
+            layers=config.layers,
         )
         folder = Path(config.path).expanduser()
         name = folder.resolve().name if folder.exists() else config.path

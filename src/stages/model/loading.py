@@ -19,6 +19,7 @@ from draftmesh.stages.model.folder import check_folder, has_tokenizer
 from draftmesh.stages.model.hub import reachable, snapshot
 from draftmesh.stages.model.options import LoadOptions
 from draftmesh.stages.model.progress import bar, quiet
+from draftmesh.stages.model.shorten import keep_first_layers
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 
@@ -89,6 +90,8 @@ def _load_model(
     origin = origin | {"trust_remote_code": options.trust_remote_code}
     config = AutoConfig.from_pretrained(source, **origin)
     cls = causal_class(config, what, options)
+    if options.layers is not None:
+        keep_first_layers(config, options.layers)
     placed = options.device_map or (None if device.type == "cpu" else {"": device})
     loaded: Any = AutoModelForCausalLM.from_pretrained(
         source,

