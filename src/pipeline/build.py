@@ -21,7 +21,8 @@ from draftmesh.registry.contracts.tracking import Scalar
 from draftmesh.registry.contracts.verifier import Verifier
 from draftmesh.stages.ffn.report import MoeReport, summarise
 from draftmesh.stages.ffn.stage import FeedForward
-from draftmesh.stages.model.probe import Abilities, probe
+from draftmesh.stages.model.forwardonly import ForwardOnlyTarget
+from draftmesh.stages.model.probe import Abilities, examine
 from draftmesh.stages.model.target import HFTarget
 from draftmesh.stages.parallel.ranks import Mesh
 from draftmesh.stages.parallel.splitting import split_model
@@ -39,7 +40,7 @@ class BuiltPipeline:
     cfg: dict[str, Any]
     run_dir: Path
     checkpoint: Checkpoint
-    target: HFTarget
+    target: Target
     abilities: Abilities
     sampler: Sampler
     ranks: Mesh
@@ -99,15 +100,22 @@ class BuiltPipeline:
     def draft(self, node: Node) -> Draft:
         """A draft built for this target; refused if the model can't do what the draft needs."""
         cls = get("draft", node["name"])
+        model = type(self.target.model).__name__
+        if not self.target.speculative and node["name"] != "none":
+            raise UserError(f"{model} {self.abilities.obstacle}: use draft=none")
         context = DraftContext(
             self.target, self.checkpoint, self.sampler, self.ranks, self.verifier_name == "match"
         )
         draft: Draft = cls(build_config(cls, node), context)
-        model = type(self.target.model).__name__
         if draft.target_forwards and not self.abilities.resume:
             raise UserError(
                 f"{model} cannot stop at a layer and resume there: choose another draft than "
                 f"draft={node['name']}"
+            )
+        if draft.depth >= self.target.context:
+            raise UserError(
+                f"draft.k={draft.depth}: must be smaller than the model's context of "
+                f"{self.target.context} tokens"
             )
         if draft.nodes > draft.depth and not self.abilities.trees:
             raise UserError(f"{model} cannot verify trees: set draft.shape=chain")
@@ -214,10 +222,15 @@ def build_pipeline(
     first use)."""
     spec = RunSpec.of(cfg)
     checkpoint: Checkpoint = build("model", spec.model).load()
-    abilities = probe(HFTarget(checkpoint.model))
+    abilities = examine(checkpoint.model)
+    if abilities.obstacle is not None and ranks.world > 1:
+        raise UserError(
+            f"{type(checkpoint.model).__name__} {abilities.obstacle}: use parallel=single"
+        )
     split = split_model(checkpoint.model, build("ffn", spec.ffn), ranks)
     ffn: FeedForward = split.feed_forward
-    target = HFTarget(checkpoint.model)
+    wrapper: Any = HFTarget if abilities.obstacle is None else ForwardOnlyTarget
+    target = wrapper(checkpoint.model)
     if ffn.moe is not None:
         target.before_forward.append(ffn.moe.context.set_valid)
     sampler = _sampler(spec.sampling, checkpoint, target)

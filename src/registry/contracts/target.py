@@ -56,6 +56,8 @@ class Target(Protocol):
     context: int
     dtype: torch.dtype
     device: torch.device
+    speculative: bool
+    """Whether written tokens can be taken back; if not, only plain decoding works."""
 
     def new_cache(self, rows: int, capacity: int) -> Cache:
         """An empty cache for sequences of at most `capacity` tokens, drafts included."""

@@ -47,7 +47,7 @@ class SelfDraft:
         """Draft on the batch's own cache."""
         self.cache = rows.cache
         self.picker = ChainPicker(self.context, rows)
-        self.root = torch.empty(0)
+        self.root = torch.zeros(len(rows.requests), dtype=torch.long, device=self.target.device)
 
     def observe(self, step: Step) -> None:
         """The cache already holds the step; only the new root matters."""

@@ -12,6 +12,7 @@ from draftmesh.stages.draft.picker import ChainPicker
 from draftmesh.stages.draft.vocabulary import check_same_ids, fit_vocabulary
 from draftmesh.stages.model.loading import load_checkpoint
 from draftmesh.stages.model.options import LoadOptions
+from draftmesh.stages.model.probe import examine
 from draftmesh.stages.model.target import HFTarget
 
 
@@ -44,6 +45,10 @@ class SmallDraft:
         )
         checkpoint = load_checkpoint(config.path, "draft", options, "draft.path")
         check_same_ids(context.checkpoint.tokenizer, checkpoint.tokenizer, config.path)
+        obstacle = examine(checkpoint.model).obstacle
+        if obstacle is not None:
+            name = type(checkpoint.model).__name__
+            raise UserError(f"draft.path={config.path}: {name} {obstacle}; choose another draft")
         self.model = HFTarget(checkpoint.model)
         self.depth = self.nodes = config.k
 

@@ -27,7 +27,8 @@ class Masks:
     it lie M uncommitted nodes at depths depth [B, M], the last T of which are the forward's tokens;
     related [B, T, M] says which nodes each token descends from (see `ancestors`). `plain` marks a
     forward that needs no mask unless a window is shorter than `columns`: every earlier column is
-    visible to every token, and the tokens are a causal chain.
+    visible to every token, and the tokens are a causal chain. `windows` are those that the layers
+    asked for.
     """
 
     def __init__(
@@ -45,10 +46,12 @@ class Masks:
         self.columns = columns
         self.plain = plain
         self.uniform = uniform
+        self.windows: set[int | None] = set()
         self._bias: dict[int | None, Tensor | None] = {}
 
     def bias(self, window: int | None, dtype: torch.dtype) -> Tensor | None:
         """Additive bias [B, 1, T, columns], or None where causal attention says it all."""
+        self.windows.add(window)
         if window is not None and window >= self.columns:
             window = None
         if window not in self._bias:

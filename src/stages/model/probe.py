@@ -1,26 +1,57 @@
 """What a loaded model can be trusted with, found out by trying it on a few tokens."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from draftmesh.registry import UserError
+from draftmesh.stages.model.attention import NAME
 from draftmesh.stages.model.cache import SlotCache
 from draftmesh.stages.model.target import HFTarget
 
 # Largest allowed difference of log-probabilities; a wrong mask or position changes them by far
-# more.
-TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-2, torch.float16: 0.3, torch.bfloat16: 0.6}
+# more. In float64 too, some of transformers' models compute their softmax in float32.
+TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-2, torch.float16: 0.3, torch.bfloat16: 0.6}
+KINDS = {"full_attention", "sliding_attention"}
 
 
 @dataclass(frozen=True)
 class Abilities:
     """trees: a tree of tokens in one forward gives what its paths give one by one.
-    resume: a forward stopped at a layer and resumed there gives what a whole forward gives."""
+    resume: a forward stopped at a layer and resumed there gives what a whole forward gives.
+    obstacle: why the model cannot be used with a draft at all, as the end of a sentence that
+    starts with the model's name; None if it can.
+    """
 
     trees: bool
     resume: bool
+    obstacle: str | None = None
+
+
+def examine(model: Any) -> Abilities:
+    """What a loaded model can be used for.
+
+    Raises UserError if it should be able to draft, but our forwards disagree with its own.
+    """
+    obstacle = _obstacle(model)
+    return probe(HFTarget(model)) if obstacle is None else Abilities(False, False, obstacle)
+
+
+def _obstacle(model: Any) -> str | None:
+    config = model.config.get_text_config()
+    kinds = set(getattr(config, "layer_types", None) or KINDS)
+    if model._is_stateful or kinds & {"linear_attention", "conv", "mamba"}:
+        return "has recurrent layers, which cannot take rejected tokens back"
+    if other := sorted(kinds - KINDS):
+        return f"has layers of type {', '.join(other)}, whose masks draftmesh cannot make"
+    if not model._supports_attention_backend:
+        return "computes its attention where draftmesh's masks cannot reach it"
+    asked = config._attn_implementation
+    if asked != NAME:
+        return f"runs with transformers' own attention (model.attention={asked})"
+    return None
 
 
 @torch.inference_mode()
@@ -39,15 +70,25 @@ def probe(target: HFTarget) -> Abilities:
     cache.advance(torch.tensor([4]))
     chain = target.forward(path[None], cache).logits
     assert chain is not None
-    if _distance(chain[0], reference[4:]) > limit:
+    if not _distance(chain[0], reference[4:]) <= limit:
         raise UserError(
             f"{type(target.model).__name__} does not decode correctly with draftmesh's attention "
-            "and cache: choose another model (model.path)"
+            "and cache: set model.attention=eager and draft=none"
         )
+    if not _windows_told(target):
+        return Abilities(False, False, "does not tell its attention how far its layers look back")
     return Abilities(
         trees=_distance(_tree(target, cache, path, tokens[6:]), chain[0]) <= limit,
         resume=_distance(_resumed(target, cache, path), chain[0]) <= limit,
     )
+
+
+def _windows_told(target: HFTarget) -> bool:
+    window = getattr(target.config, "sliding_window", None)
+    if not window or window >= target.context:
+        return True
+    kinds = getattr(target.config, "layer_types", None) or ["sliding_attention"]
+    return "sliding_attention" not in kinds or window in target.windows
 
 
 def _reference(target: HFTarget, tokens: Tensor) -> Tensor:

@@ -17,8 +17,11 @@ class HFTarget:
     """Wraps a decoder-only Hugging Face causal LM without copying its modelling code.
 
     Key/values live in a SlotCache, masks reach the attention layers as a keyword, layers are run in
-    part by standing in for the others, and hidden states are captured by hooks.
+    part by standing in for the others, and hidden states are captured by hooks. `windows` are the
+    sliding windows (None is full attention) that the layers of the last forward asked for.
     """
+
+    speculative = True
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -37,6 +40,7 @@ class HFTarget:
         self._softcap: float | None = getattr(self.config, "final_logit_softcapping", None)
         self._captured: dict[int, Tensor] = {}
         self._tapped: set[int] = set()
+        self.windows: set[int | None] = set()
         self.before_forward: list[Any] = []
         if self.config._attn_implementation == "eager":
             model.set_attn_implementation(attention.NAME)
@@ -46,7 +50,7 @@ class HFTarget:
         return SlotCache(rows, capacity, self.device)
 
     def embed(self, tokens: Tensor) -> Tensor:
-        """Token embeddings [..., H], as the first layer sees them."""
+        """Token embeddings [..., H] (without position embeddings, where a model adds those)."""
         out: Tensor = self._embedding(tokens.to(self.device))
         return out
 
@@ -107,6 +111,7 @@ class HFTarget:
     def _run(self, arguments: dict[str, Any], cache: SlotCache, masks: Masks) -> Tensor:
         output = self.parts.decoder(**arguments, cache=cache, use_cache=True, masks=masks)
         hidden: Tensor = output[0]
+        self.windows = masks.windows
         return hidden
 
     def _layout(

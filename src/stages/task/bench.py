@@ -84,6 +84,8 @@ class Bench:
         )
 
     def _costs(self, pipeline: Pipeline) -> dict[int, float]:
+        if not pipeline.target.speculative:
+            return {}
         prefix = min(PREFIX, pipeline.target.context // 2)
         return verify_cost(pipeline.target, self.config.verify_nodes, prefix)
 
