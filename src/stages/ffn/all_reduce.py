@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from draftmesh.registry import UserError, register
+from draftmesh.registry import register
 from draftmesh.stages.ffn.dispatcher import Batch, DispatcherBase
 from draftmesh.stages.ffn.partial import partial_sums, select_pairs
 from draftmesh.stages.parallel.placement import Placement
@@ -27,11 +27,7 @@ class AllReduce(DispatcherBase):
     def __init__(self, config: Config, mesh: Mesh, placement: Placement) -> None:
         super().__init__(mesh, placement)
         self._group = mesh.all_group
-        if mesh.dp > 1:
-            raise UserError(
-                "parallel.dispatch=all_reduce needs every rank to hold the same tokens, that is "
-                f"parallel.tp={mesh.world}; use parallel.dispatch=all_to_all"
-            )
+        assert mesh.dp == 1, "Plan refuses this"
 
     def dispatch(self, x: Tensor, ids: Tensor, weights: Tensor) -> Batch:
         """See Dispatcher."""

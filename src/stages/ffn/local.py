@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from draftmesh.registry import UserError, register
+from draftmesh.registry import register
 from draftmesh.stages.ffn.dispatcher import Batch, DispatcherBase, ungroup_rows, weighted_sum
 from draftmesh.stages.parallel.placement import Placement
 from draftmesh.stages.parallel.ranks import Mesh
@@ -24,11 +24,7 @@ class Local(DispatcherBase):
 
     def __init__(self, config: Config, mesh: Mesh, placement: Placement) -> None:
         super().__init__(mesh, placement)
-        if mesh.ep * mesh.etp > 1:
-            raise UserError(
-                f"parallel.dispatch=local: the experts are split over {mesh.ep * mesh.etp} ranks; "
-                "use parallel.dispatch=auto"
-            )
+        assert mesh.world == 1, "Plan refuses this"
 
     def dispatch(self, x: Tensor, ids: Tensor, weights: Tensor) -> Batch:
         """See Dispatcher."""

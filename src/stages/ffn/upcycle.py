@@ -11,7 +11,7 @@ from draftmesh.stages.ffn.router import CopyRouter
 from draftmesh.stages.parallel.plain import plain_forward, sample_tokens
 
 PARTS = ("gate_proj", "up_proj", "down_proj")
-SAMPLE_TOKENS = 256
+SAMPLE_TOKENS = 64
 
 
 class CopiedExperts(nn.Module):

@@ -30,6 +30,7 @@ class Plan:
             if getattr(self, option) < 1:
                 raise UserError(f"parallel.{option}={getattr(self, option)}: must be at least 1")
         self._check_mesh()
+        self._check_dispatch()
         self._check_nodes()
         if self.timeout_s <= 0:
             raise UserError(f"parallel.timeout_s={self.timeout_s}: must be positive")
@@ -53,7 +54,7 @@ class Plan:
     def name(self) -> str:
         """A short name for tables: single, tp2, ep4, ep2tp2 ..."""
         parts = [f"{k}{v}" for k, v in (("ep", self.ep), ("tp", self.tp)) if v > 1]
-        if self.etp not in (1, self.tp):
+        if self.etp != self.tp:
             parts.append(f"etp{self.etp}")
         return "".join(parts) or "single"
 
@@ -68,6 +69,18 @@ class Plan:
                 f"parallel.ep={self.ep} x parallel.etp={self.etp} leaves some of the {self.world} "
                 f"ranks of parallel.tp={self.tp} without experts: set parallel.etp="
                 f"{max(1, self.tp // self.ep)} or change parallel.ep"
+            )
+
+    def _check_dispatch(self) -> None:
+        if self.dispatch == "local" and self.world > 1:
+            raise UserError(
+                f"parallel.dispatch=local: the experts are split over {self.world} ranks; "
+                "use parallel.dispatch=auto"
+            )
+        if self.dispatch == "all_reduce" and self.dp > 1:
+            raise UserError(
+                "parallel.dispatch=all_reduce needs the same tokens on every rank, that is "
+                f"parallel.tp={self.world}: use parallel.dispatch=all_to_all"
             )
 
     def _check_nodes(self) -> None:

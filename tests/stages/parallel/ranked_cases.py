@@ -112,9 +112,6 @@ CASES: dict[int, dict[str, Case]] = {
         "moe as dense refused": Case(
             "ranked_cases:refused", Plan(ep=2), {"model": "mixtral", "ffn": "dense"}
         ),
-        "all_reduce refused": Case(
-            "ranked_cases:refused", Plan(ep=2, dispatch="all_reduce"), {"model": "mixtral"}
-        ),
         "unknown dispatch": Case(
             "ranked_cases:refused", Plan(ep=2, dispatch="all_two_all"), {"model": "mixtral"}
         ),

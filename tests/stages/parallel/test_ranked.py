@@ -24,7 +24,6 @@ REFUSED = {
     (2, "wrong route"): "MixtralForCausalLM computes something else when it is split",
     (2, "dense refused"): "ffn=dense has no experts for parallel.ep=2: use ffn=moe",
     (2, "moe as dense refused"): "ffn=dense: MixtralForCausalLM has experts: use ffn=auto",
-    (2, "all_reduce refused"): "use parallel.dispatch=all_to_all",
     (2, "unknown dispatch"): "did you mean all_to_all?",
     (2, "grouped_mm refused"): "has no float64 kernel; use parallel.compute=loop",
     (4, "too many ranks"): "parallel.ep=4: the model has only 2 experts; lower parallel.ep",
