@@ -42,9 +42,10 @@ class Train:
             cpu=checkpoint.model.device.type == "cpu",
         )
         cache = Path(config.cache) if config.cache else folder.parent / "features"
-        recipe = EagleRecipe(
-            checkpoint, pipeline.target, chats, cache, config, int(pipeline.cfg["seed"])
-        )
+        with accelerator.main_process_first():
+            recipe = EagleRecipe(
+                checkpoint, pipeline.target, chats, cache, config, int(pipeline.cfg["seed"])
+            )
         final: dict[str, float] = {}
 
         def report(metrics: dict[str, float], step: int) -> None:

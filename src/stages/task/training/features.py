@@ -89,7 +89,6 @@ class FeatureStore:
 
 def _open(path: Path, dtype: Any, shape: tuple[int, ...]) -> np.memmap:
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    if not path.exists():
-        with path.open("wb") as file:
-            file.truncate(size)
+    with path.open("ab") as file:  # keeps what another process has written
+        file.truncate(size)
     return np.memmap(path, dtype, "r+", shape=shape)
