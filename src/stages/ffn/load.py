@@ -16,18 +16,17 @@ class ExpertLoad:
 
     layers: int
     experts: int
+    device: torch.device
     record: bool = False
     counts: Tensor = field(init=False)
     hits: list[int] = field(default_factory=list)
     choices: list[tuple[int, Tensor]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.counts = torch.zeros(self.layers, self.experts, dtype=torch.int64)
+        self.reset()
 
     def routed(self, layer: int, ids: Tensor) -> None:
         """Real tokens' choices ids [T, k] in one layer."""
-        if self.counts.device != ids.device:
-            self.counts = self.counts.to(ids.device)
         self.counts[layer] += ids.reshape(-1).bincount(minlength=self.experts)
         if self.record:
             self.choices.append((layer, ids.cpu()))
@@ -38,6 +37,6 @@ class ExpertLoad:
 
     def reset(self) -> None:
         """Forget everything, after a warm-up."""
-        self.counts.zero_()
+        self.counts = torch.zeros(self.layers, self.experts, dtype=torch.int64, device=self.device)
         self.hits.clear()
         self.choices.clear()

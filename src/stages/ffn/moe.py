@@ -36,8 +36,9 @@ class MoE:
         self.dispatcher, self.compute = dispatcher, compute
         self.placement, self.mesh = placement, mesh
         self.context = RoutingContext()
-        self.load = ExpertLoad(len(modules), placement.experts)
-        self.clock = Stopwatch(next(modules[0].parameters()).device)
+        device = next(modules[0].parameters()).device
+        self.load = ExpertLoad(len(modules), placement.experts, device)
+        self.clock = Stopwatch(device)
         for layer, module in enumerate(modules):
             setattr(module, STATE, Layer(self, layer))
 
