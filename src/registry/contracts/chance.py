@@ -40,3 +40,12 @@ class Chance(Protocol):
     def accept(self, probability: Tensor, rows: Tensor, positions: Tensor, stream: int) -> Tensor:
         """True with the given probability [R] (values outside [0, 1] are clamped) -> bool [R]."""
         ...
+
+    def scores(self, probs: Tensor, rows: Tensor, positions: Tensor, stream: int) -> Tensor:
+        """The noise behind `sample` made visible: float64 [R, V] >= 0, 0 where probs [R, V] is 0.
+
+        The largest entry of a line is the token that `sample` draws with the same keys, so a draft
+        that ranks by these scores is likely to have the target's own pick among its first few. They
+        show more than one draw, so only a verifier that is lossless for every draft may follow.
+        """
+        ...

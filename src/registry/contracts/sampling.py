@@ -71,3 +71,9 @@ class Sampler(Protocol):
         The logits are those of the history's last M nodes (all of them, when a target verifies).
         """
         ...
+
+    def log_probs(self, logits: Tensor, history: History | None = None) -> Tensor:
+        """logits [B, M, V] -> log-probabilities [B, M, V] after the processors, to rank tokens by
+        (-inf for impossible ones); a greedy run's are those of temperature 1.
+        """
+        ...

@@ -7,6 +7,7 @@ from draftmesh.registry.contracts.chance import Stream
 from draftmesh.registry.contracts.draft import Proposal, Rows, Step
 from draftmesh.registry.contracts.sampling import History
 from draftmesh.registry.contracts.stage import DraftContext
+from draftmesh.stages.draft.prefixes import Prefixes
 
 
 class ChainPicker:
@@ -19,20 +20,13 @@ class ChainPicker:
 
     def __init__(self, context: DraftContext, rows: Rows) -> None:
         self.context, self.rows = context, rows
-        self.prefixes: list[list[int]] = [[] for _ in rows.requests]
-        self.prompts = torch.tensor([len(r.token_ids) for r in rows.requests])
+        self.prefixes = Prefixes(rows, context.sampler.uses_history)
         self.tokens: list[Tensor] = []
         self.q: list[Tensor] = []
 
     def observe(self, step: Step) -> None:
         """Remember the committed tokens (for processors that look back)."""
-        if not self.context.sampler.uses_history:
-            return
-        counts, following = step.lengths.tolist(), step.next.tolist()
-        for prefix, tokens, count, bonus in zip(
-            self.prefixes, step.tokens.tolist(), counts, following, strict=True
-        ):
-            prefix.extend([*(tokens[1:count] if prefix else tokens[:count]), bonus])
+        self.prefixes.observe(step)
 
     def begin(self) -> None:
         """Start a new chain."""
@@ -68,16 +62,14 @@ class ChainPicker:
 
     def drop(self, keep: Tensor) -> None:
         """Forget the dropped rows."""
-        self.prefixes = [self.prefixes[row] for row in keep.tolist()]
-        self.prompts = self.prompts[keep.to(self.prompts.device)]
+        self.prefixes.drop(keep)
 
     def _history(self, device: torch.device) -> History | None:
         if not self.context.sampler.uses_history:
             return None
-        drafted = [ids.tolist() for ids in self.tokens]
-        lines = [prefix + [ids[row] for ids in drafted] for row, prefix in enumerate(self.prefixes)]
-        lengths = torch.tensor([len(line) for line in lines], device=device)
-        width = int(lengths.max())
-        tokens = torch.tensor([line + [0] * (width - len(line)) for line in lines], device=device)
-        nothing = torch.empty(len(lines), 0, dtype=torch.long, device=device)
-        return History(tokens, lengths, nothing, nothing, self.prompts.to(device))
+        if self.tokens:
+            drafted = torch.stack(self.tokens, dim=1)
+        else:
+            drafted = torch.empty(self.prefixes.rows, 0, dtype=torch.long, device=device)
+        steps = torch.arange(-1, drafted.shape[1] - 1, device=device)
+        return self.prefixes.history(drafted, steps.expand_as(drafted))

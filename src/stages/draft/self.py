@@ -1,14 +1,20 @@
 """Self-speculation: the target's own layers, with some left out, draft for it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from draftmesh.registry import UserError, register
 from draftmesh.registry.contracts.draft import Proposal, Rows, Step
 from draftmesh.registry.contracts.stage import DraftContext
+from draftmesh.registry.contracts.target import Forward
 from draftmesh.stages.draft.picker import ChainPicker
+from draftmesh.stages.draft.tree.options import TreeOptions
+from draftmesh.stages.draft.tree.picker import TreePicker
+from draftmesh.stages.draft.tree.shape import TreeShape
 
 
 @register("draft", "self")
@@ -19,12 +25,14 @@ class SelfDraft:
     The draft runs the target without the left-out layers, on the target's own key/values: what it
     writes for the layers before the first left-out one is exactly what the target would write, so
     the verify pass resumes there from the same hidden states; later layers are overwritten by it.
+    A static tree is handed back the same way, its nodes run level by level in their final order. Of
+    a dynamic tree only the beams are run, not all in the end kept, so the verify pass runs anew.
     """
 
     @dataclass(frozen=True)
-    class Config:
-        """k: tokens to propose. exit_layer: run only the first N layers, then the final norm and LM
-        head. skip_layers: leave out these layers instead (indices from 0)."""
+    class Config(TreeOptions):
+        """exit_layer: run only the first N layers, then the final norm and LM head. skip_layers:
+        leave out these layers instead (indices from 0)."""
 
         name: str = "self"
         k: int = 3
@@ -34,19 +42,31 @@ class SelfDraft:
     capture: tuple[int, ...] = ()
 
     def __init__(self, config: Config, context: DraftContext) -> None:
-        self.context, self.target = context, context.target
+        self.config, self.context, self.target = config, context, context.target
         left_out = left_out_layers(config, self.target.num_layers)
         self.layers = [i for i in range(self.target.num_layers) if i not in left_out]
-        self.resume_layer = min(left_out)
-        later = [i for i in self.layers if i > self.resume_layer]
+        self.first_left_out = min(left_out)
+        later = [i for i in self.layers if i > self.first_left_out]
         self.handover = later[:1]
-        self.depth = self.nodes = config.k
-        self.target_forwards = config.k + 1
+        self.full = TreeShape.of(config)
+        # The draft's own nodes share the target's cache, so there must be room for them.
+        self.depth, self.nodes = self.full.depth, max(self.full.nodes, self.full.work)
+        self.resize(self.depth)
+
+    def resize(self, depth: int) -> None:
+        """Run at most `depth` levels; a dynamic tree has fewer nodes then, too."""
+        self.shape = self.full.cut(depth)
+        self.whole = self.shape.kind != "dynamic"
+        self.target_forwards = self.shape.depth + self.whole
 
     def start(self, rows: Rows) -> None:
         """Draft on the batch's own cache."""
         self.cache = rows.cache
-        self.picker = ChainPicker(self.context, rows)
+        self.chain = ChainPicker(self.context, rows)
+        self.tree = TreePicker(self.context, rows, self.config, whole=self.whole)
+        self.picker: ChainPicker | TreePicker = (
+            self.chain if self.shape.kind == "chain" else self.tree
+        )
         self.root = torch.zeros(len(rows.requests), dtype=torch.long, device=self.target.device)
 
     def observe(self, step: Step) -> None:
@@ -55,40 +75,59 @@ class SelfDraft:
         self.picker.observe(step)
 
     def propose(self, budget: Tensor) -> Proposal:
-        """One forward of the remaining layers per token, one more for the last hidden state."""
+        """One forward of the remaining layers per level; with other ranks, as many as they run."""
         alone = self.context.ranks.world == 1
-        depth = int(budget.max()) if alone else self.depth
+        depth = min(int(budget.max()), self.shape.depth) if alone else self.shape.depth
         if depth == 0:
             return Proposal.empty(len(self.root), self.root.device)
-        self.picker.begin()
-        token, hidden = self.root, []
-        for step in range(depth + 1):
-            forward = self.target.forward(
-                token[:, None],
-                self.cache,
-                offset=step,
-                layers=self.layers,
-                capture=self.handover,
-            )
-            at_exit = forward.features[self.handover[0]] if self.handover else forward.hidden
-            hidden.append(at_exit)
-            if step < depth:
-                logits = forward.logits
-                if logits is None:
-                    logits = self.target.lm_head(self.target.norm(forward.hidden))
-                token = self.picker.pick(logits[:, 0], self.cache.lengths + step + 1)
-        proposal = self.picker.proposal(budget)
-        if self.resume_layer == 0:
+        hidden: list[Tensor] = []
+        draft = self._draft_chain if self.shape.kind == "chain" else self._draft_tree
+        proposal = draft(budget, depth, hidden)
+        if self.first_left_out == 0 or not self.whole:
             return proposal
-        return Proposal(
-            proposal.tokens,
-            proposal.parents,
-            proposal.valid,
-            proposal.q,
-            proposal.q_index,
-            hidden=torch.cat(hidden, dim=1),
-            resume_layer=self.resume_layer,
+        return replace(proposal, hidden=torch.cat(hidden, dim=1), resume_layer=self.first_left_out)
+
+    def _draft_chain(self, budget: Tensor, depth: int, hidden: list[Tensor]) -> Proposal:
+        self.chain.begin()
+        token = self.root
+        for step in range(depth + 1):
+            forward = self._run(token[:, None], hidden, offset=step)
+            if step < depth:
+                logits = self._logits(forward)
+                token = self.chain.pick(logits[:, 0], self.cache.lengths + step + 1)
+        return self.chain.proposal(budget)
+
+    def _draft_tree(self, budget: Tensor, depth: int, hidden: list[Tensor]) -> Proposal:
+        self.tree.begin(self.cache.lengths + 1, budget, self.shape.cut(depth))
+        forward = self._run(self.root[:, None], hidden)
+        frontier = self.tree.grow(self._logits(forward))
+        while frontier is not None:
+            forward = self._run(
+                frontier.tokens,
+                hidden,
+                parents=F.pad(frontier.parents + 1, (1, 0), value=-1),
+                valid=frontier.valid,
+                offset=frontier.offset + 1,
+            )
+            if len(frontier.expand) == 0:
+                break
+            frontier = self.tree.grow(self._logits(forward, frontier.expand))
+        return self.tree.proposal()
+
+    def _run(self, tokens: Tensor, hidden: list[Tensor], **options: Any) -> Forward:
+        """The remaining layers over tokens [B, T]; adds the states where the target resumes."""
+        forward = self.target.forward(
+            tokens, self.cache, layers=self.layers, capture=self.handover, **options
         )
+        hidden.append(forward.features[self.handover[0]] if self.handover else forward.hidden)
+        return forward
+
+    def _logits(self, forward: Forward, nodes: Tensor | None = None) -> Tensor:
+        """Logits [B, M, V] at some nodes [M] of a forward, or at all."""
+        if forward.logits is not None:
+            return forward.logits if nodes is None else forward.logits[:, nodes]
+        hidden = forward.hidden if nodes is None else forward.hidden[:, nodes]
+        return self.target.lm_head(self.target.norm(hidden))
 
     def drop(self, keep: Tensor) -> None:
         """Forget the dropped rows."""
@@ -98,13 +137,13 @@ class SelfDraft:
     def idle(self) -> None:
         """The same forwards without a valid token."""
         token = torch.zeros(1, 1, dtype=torch.long, device=self.target.device)
-        cache = self.target.new_cache(1, self.depth + 1)
-        for step in range(self.depth + 1):
+        cache = self.target.new_cache(1, self.target_forwards)
+        for step in range(self.target_forwards):
             forward = self.target.forward(
                 token, cache, valid=torch.zeros_like(token).bool(), offset=step, layers=self.layers
             )
-            if forward.logits is None and step < self.depth:
-                self.target.lm_head(self.target.norm(forward.hidden))
+            if step < self.shape.depth:
+                self._logits(forward)
 
 
 def left_out_layers(config: SelfDraft.Config, layers: int) -> set[int]:

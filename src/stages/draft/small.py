@@ -1,4 +1,4 @@
-"""A smaller language model of the same vocabulary drafts token by token."""
+"""A smaller language model of the same vocabulary drafts chains or trees."""
 
 from dataclasses import dataclass
 
@@ -9,6 +9,9 @@ from draftmesh.registry import UserError, register
 from draftmesh.registry.contracts.draft import Proposal, Rows, Step
 from draftmesh.registry.contracts.stage import DraftContext
 from draftmesh.stages.draft.picker import ChainPicker
+from draftmesh.stages.draft.tree.options import TreeOptions
+from draftmesh.stages.draft.tree.picker import TreePicker
+from draftmesh.stages.draft.tree.shape import TreeShape
 from draftmesh.stages.draft.vocabulary import check_same_ids, fit_vocabulary
 from draftmesh.stages.model.loading import load_checkpoint
 from draftmesh.stages.model.options import LoadOptions
@@ -25,47 +28,58 @@ class SmallDraft:
     """
 
     @dataclass(frozen=True)
-    class Config:
-        """path: folder or Hub id of the draft model. k: tokens to propose."""
+    class Config(TreeOptions):
+        """path: folder or Hub id of the draft model."""
 
         name: str = "small"
         path: str | None = None
-        k: int = 5
 
     capture: tuple[int, ...] = ()
     target_forwards = 0
 
     def __init__(self, config: Config, context: DraftContext) -> None:
-        if config.path is None:
+        self.config, self.context = config, context
+        self.full = self.shape = TreeShape.of(config)
+        self.depth, self.nodes = self.full.depth, self.full.nodes
+        self.model = self._load()
+
+    def _load(self) -> HFTarget:
+        path, target = self.config.path, self.context.target
+        if path is None:
             raise UserError("draft.path: give the folder or Hub id of a draft model")
-        self.context = context
         options = LoadOptions(
-            dtype=str(context.target.dtype).removeprefix("torch."),
-            device=str(context.target.device),
+            dtype=str(target.dtype).removeprefix("torch."), device=str(target.device)
         )
-        checkpoint = load_checkpoint(config.path, "draft", options, "draft.path")
-        check_same_ids(context.checkpoint.tokenizer, checkpoint.tokenizer, config.path)
-        obstacle = examine(checkpoint.model).obstacle
-        if obstacle is not None:
-            name = type(checkpoint.model).__name__
-            raise UserError(f"draft.path={config.path}: {name} {obstacle}; choose another draft")
-        self.model = HFTarget(checkpoint.model)
-        self.depth = self.nodes = config.k
+        checkpoint = load_checkpoint(path, "draft", options, "draft.path")
+        check_same_ids(self.context.checkpoint.tokenizer, checkpoint.tokenizer, path)
+        abilities, name = examine(checkpoint.model), type(checkpoint.model).__name__
+        if abilities.obstacle is not None:
+            obstacle = f"{name} {abilities.obstacle}"
+            raise UserError(f"draft.path={path}: {obstacle}; choose another draft")
+        if self.shape.kind != "chain" and not abilities.trees:
+            raise UserError(f"draft.path={path}: {name} cannot run trees: set draft.shape=chain")
+        return HFTarget(checkpoint.model)
 
     def start(self, rows: Rows) -> None:
         """An empty cache of the draft's own."""
         count = len(rows.requests)
-        self.cache = self.model.new_cache(count, rows.capacity + 1)
-        self.picker = ChainPicker(self.context, rows)
+        self.cache = self.model.new_cache(count, rows.capacity + self.full.work + 1)
+        self.chain = ChainPicker(self.context, rows)
+        self.tree = TreePicker(self.context, rows, self.config)
+        self.picker: ChainPicker | TreePicker = (
+            self.chain if self.shape.kind == "chain" else self.tree
+        )
         self.pending: list[list[int]] = [[] for _ in range(count)]
         self.fed = torch.zeros(count, dtype=torch.long, device=self.model.device)
 
+    def resize(self, depth: int) -> None:
+        """Propose at most `depth` deep; a dynamic tree has fewer nodes then, too."""
+        self.shape = self.full.cut(depth)
+
     def observe(self, step: Step) -> None:
         """Commit the drafted tokens that stood; queue those the draft has not seen."""
-        stood = (step.lengths - 1).minimum(self.fed)
         first = self.cache.get_seq_length() == 0 and not any(self.pending)
-        if not first:
-            self.cache.advance(stood)
+        stood = torch.zeros_like(self.fed) if first else self._keep(step)
         for pending, tokens, count, known, bonus in zip(
             self.pending,
             step.tokens.tolist(),
@@ -79,23 +93,55 @@ class SmallDraft:
         self.fed = torch.zeros_like(self.fed)
         self.picker.observe(step)
 
+    def _keep(self, step: Step) -> Tensor:
+        """Commit what the draft has run of the accepted path; how many tokens [B]."""
+        followed = self.tree.follow(step)
+        if followed is not None:
+            self.cache.keep(*followed)
+            return followed[1]
+        stood = (step.lengths - 1).minimum(self.fed)
+        self.cache.advance(stood)
+        return stood
+
     def propose(self, budget: Tensor) -> Proposal:
         """Feed what is pending, then draft; rows at the draft's own context limit get no draft."""
-        room = [self.model.context - n - len(p) for n, p in self._lengths()]
+        room = [
+            self.model.context - known - len(pending)
+            for known, pending in zip(self.cache.host_lengths, self.pending, strict=True)
+        ]
         budget = budget.minimum(torch.tensor(room, device=budget.device)).clamp(min=0)
-        depth = int(budget.max())
-        if depth == 0:
+        if int(budget.max()) == 0:
             return Proposal.empty(len(self.pending), budget.device)
-        self.picker.begin()
         logits = self._catch_up(budget > 0)
+        draft = self._draft_chain if self.shape.kind == "chain" else self._draft_tree
+        return draft(logits, budget)
+
+    def _draft_chain(self, logits: Tensor, budget: Tensor) -> Proposal:
+        depth = int(budget.max())
+        self.chain.begin()
         for step in range(depth):
-            token = self.picker.pick(logits, self.cache.lengths + step)
+            token = self.chain.pick(logits, self.cache.lengths + step)
             if step + 1 < depth:
                 forward = self.model.forward(token[:, None], self.cache, offset=step)
                 assert forward.logits is not None
                 logits = self._fit(forward.logits[:, 0])
                 self.fed += budget > 0
-        return self.picker.proposal(budget)
+        return self.chain.proposal(budget)
+
+    def _draft_tree(self, logits: Tensor, budget: Tensor) -> Proposal:
+        self.tree.begin(self.cache.lengths, budget, self.shape.cut(int(budget.max())))
+        frontier = self.tree.grow(logits[:, None])
+        while frontier is not None:
+            forward = self.model.forward(
+                frontier.tokens,
+                self.cache,
+                parents=frontier.parents,
+                valid=frontier.valid,
+                offset=frontier.offset,
+            )
+            assert forward.logits is not None
+            frontier = self.tree.grow(self._fit(forward.logits))
+        return self.tree.proposal()
 
     def drop(self, keep: Tensor) -> None:
         """Forget the dropped rows."""
@@ -107,25 +153,34 @@ class SmallDraft:
     def idle(self) -> None:
         """No collectives."""
 
-    def _lengths(self) -> list[tuple[int, list[int]]]:
-        return list(zip(self.cache.host_lengths, self.pending, strict=True))
-
     def _catch_up(self, drafting: Tensor) -> Tensor:
-        """Feed pending tokens of the drafting rows; logits [B, V] after the last one of each."""
-        fed = [p if on else [] for p, on in zip(self.pending, drafting.tolist(), strict=True)]
-        counts = torch.tensor([len(p) for p in fed], device=self.model.device)
-        width = int(counts.max())
-        tokens = torch.tensor([p + [0] * (width - len(p)) for p in fed], device=self.model.device)
+        """Feed pending tokens of the drafting rows; logits [B, V] after the last one of each.
+
+        Rows may be far apart when only some of them were drafted for: then in parts, since all
+        rows' tokens are written behind the longest one's columns.
+        """
+        queues = [p if on else [] for p, on in zip(self.pending, drafting.tolist(), strict=True)]
+        self.pending = [[] if queue else p for p, queue in zip(self.pending, queues, strict=True)]
+        logits: Tensor | None = None
+        while logits is None or any(queues):
+            width = self.cache.capacity - self.cache.get_seq_length()
+            counts = torch.tensor([min(len(q), width) for q in queues], device=self.model.device)
+            found = self._feed([queue[:width] for queue in queues], counts)
+            logits = found if logits is None else torch.where(counts[:, None] > 0, found, logits)
+            queues = [queue[width:] for queue in queues]
+        return logits
+
+    def _feed(self, lines: list[list[int]], counts: Tensor) -> Tensor:
+        """Commit ragged lines of tokens; logits [B, V] after each one's last."""
+        width = max(map(len, lines))
+        tokens = torch.tensor([line + [0] * (width - len(line)) for line in lines])
         forward = self.model.forward(
-            tokens,
+            tokens.to(counts.device),
             self.cache,
-            valid=torch.arange(width, device=tokens.device) < counts[:, None],
+            valid=torch.arange(width, device=counts.device) < counts[:, None],
             logits_at=(counts - 1).clamp(min=0)[:, None],
         )
         self.cache.advance(counts)
-        self.pending = [
-            [] if on else p for p, on in zip(self.pending, drafting.tolist(), strict=True)
-        ]
         assert forward.logits is not None
         return self._fit(forward.logits[:, 0])
 

@@ -35,6 +35,10 @@ class EnumeratedChance:
         picks = [self._pick(line) == 1 for line in lines]
         return torch.tensor(picks, dtype=torch.bool, device=probability.device)
 
+    def scores(self, probs: Tensor, rows: Tensor, positions: Tensor, stream: int) -> Tensor:
+        """Scores are continuous: what looks at them has no list of outcomes."""
+        raise AssertionError("a draft that shares the target's noise cannot be enumerated")
+
     def following_script(self) -> list[int] | None:
         """The script of the next outcome; None after the last one."""
         script, alternatives = list(self.picks), list(self._alternatives)

@@ -91,6 +91,16 @@ class NoiseChance:
         scores = _race(probs.reshape(-1)[found], keys[lines], tokens)
         return tokens[_segment_argmax(scores, lines, count)]
 
+    def scores(self, probs: Tensor, rows: Tensor, positions: Tensor, stream: int) -> Tensor:
+        """probs [R, V] -> p / E [R, V] float64, whose largest entries `sample` would draw first.
+
+        Lines with equal keys share their noise, which is made once.
+        """
+        keys, lines = self._keys(rows, positions, stream).unique(return_inverse=True)
+        tokens = torch.arange(probs.shape[1], device=probs.device)
+        arrival = uniform(absorb(keys.unsqueeze(-1), tokens)).log_().neg_()
+        return probs.double() / arrival[lines]
+
 
 def _sample_dense(probs: Tensor, keys: Tensor) -> Tensor:
     """A few lines at a time, so that the intermediate results stay in the processor's cache."""

@@ -53,15 +53,28 @@ class Processors:
         Raises UserError if no line has a finite best logit.
         """
         shape = logits.shape[:2]
-        wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
-        scores = logits[..., : self.valid_vocab].to(wide).flatten(0, 1)
-        scores = self._process(scores, history, shape[1])
+        scores = self._processed(logits, history)
         if self.greedy:
             best, tokens = scores.max(-1)
             _check_finite(best)
             return Distribution(tokens=tokens.view(shape))
         _check_finite(scores.amax(-1))
         return Distribution(probs=self._probs(scores).view(*shape, self.vocab_size))
+
+    def log_probs(self, logits: Tensor, history: History | None = None) -> Tensor:
+        """logits [B, M, V'] -> log-probabilities [B, M, vocab_size] (see Sampler)."""
+        if not self.greedy:
+            probs = self(logits, history).probs
+            assert probs is not None
+            return probs.log()
+        scores = self._processed(logits, history).log_softmax(-1)
+        scores = F.pad(scores, (0, self.vocab_size - scores.shape[-1]), value=-torch.inf)
+        return scores.view(*logits.shape[:2], self.vocab_size)
+
+    def _processed(self, logits: Tensor, history: History | None) -> Tensor:
+        wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
+        scores = logits[..., : self.valid_vocab].to(wide).flatten(0, 1)
+        return self._process(scores, history, logits.shape[1])
 
     def _process(self, scores: Tensor, history: History | None, nodes: int) -> Tensor:
         if self._bias:
