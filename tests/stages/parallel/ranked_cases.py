@@ -35,6 +35,7 @@ def logits_equal(
         valid = torch.arange(12).expand(2, -1) < lengths[mesh.dp_rank]
     if feed.moe is not None:
         feed.moe.reset()
+        feed.moe.load.record = True
         feed.moe.context.set_valid(valid if lengths else None)
     a, b = (m(ids, use_cache=False).logits for m in (whole, split))
     # A token only sees real ones before it, so the padding behind does not matter to them.
@@ -54,7 +55,8 @@ def logits_equal(
     }
     if feed.moe is not None:
         reports = mesh.gather_ranks(feed.moe.report())
-        result["layers"] = feed.moe.load.layers
+        result["choices"] = [ids.tolist() for _, ids in feed.moe.load.choices]
+        result["owners"] = feed.moe.placement.owners
         if reports:
             result["summary"] = summarise(reports, feed.moe.placement)
     return result

@@ -54,6 +54,20 @@ def test_counted_bytes_equal_the_formula(world: int, name: str) -> None:
     assert sum(sum(value["bytes"].values()) for value in found) > 0
 
 
+@pytest.mark.parametrize("name", ["ep4 gpt_oss", "ep4 mixtral", "ep4 all_to_all padded"])
+def test_counted_bytes_follow_from_the_recorded_choices(name: str) -> None:
+    found = values(4, name)
+    row, experts = 32 * 8, len(found[0]["owners"])
+    total = 0
+    for rank, value in enumerate(found):
+        others = sum(owner != rank for owner in value["owners"])
+        for tokens in value["choices"]:
+            away = sum(value["owners"][e] != rank for chosen in tokens for e in chosen)
+            total += 2 * away * row + others * 8
+    assert experts in (6, 8)
+    assert total == sum(value["bytes"]["experts"] for value in found)
+
+
 @pytest.mark.parametrize(("world", "name"), WITH_EXPERTS)
 def test_only_real_tokens_are_counted(world: int, name: str) -> None:
     found = values(world, name)
