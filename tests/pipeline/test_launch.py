@@ -18,8 +18,12 @@ TWO = Plan(ep=2)
 
 
 @pytest.fixture(autouse=True)
-def _cases_importable(monkeypatch: pytest.MonkeyPatch) -> None:
+def _cases_importable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     monkeypatch.syspath_prepend(str(HERE))
+    # A program that is killed leaves its temporary folder behind.
+    monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("launched")))
 
 
 def quiet(line: str) -> None:
