@@ -76,14 +76,15 @@ class SelfDraft:
 
     def propose(self, budget: Tensor) -> Proposal:
         """One forward of the remaining layers per level; with other ranks, as many as they run."""
-        alone = self.context.ranks.world == 1
+        alone = self.context.ranks.dp == 1
         depth = min(int(budget.max()), self.shape.depth) if alone else self.shape.depth
         if depth == 0:
             return Proposal.empty(len(self.root), self.root.device)
         hidden: list[Tensor] = []
         draft = self._draft_chain if self.shape.kind == "chain" else self._draft_tree
         proposal = draft(budget, depth, hidden)
-        if self.first_left_out == 0 or not self.whole:
+        # A rank that prefills in the same round runs all layers, so with others we resume nowhere.
+        if self.first_left_out == 0 or not self.whole or not alone:
             return proposal
         return replace(proposal, hidden=torch.cat(hidden, dim=1), resume_layer=self.first_left_out)
 
