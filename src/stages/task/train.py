@@ -10,9 +10,9 @@ from draftmesh.registry import UserError, register
 from draftmesh.registry.contracts.result import RunResult
 from draftmesh.registry.contracts.task import Pipeline
 from draftmesh.stages.task.training.bar import training_bar
-from draftmesh.stages.task.training.card import write_card
-from draftmesh.stages.task.training.corpus import Chat, load_corpus
+from draftmesh.stages.task.training.corpus import Chat, Corpus, load_corpus
 from draftmesh.stages.task.training.loop import Knobs, Trainer
+from draftmesh.stages.task.training.metrics import append_metrics
 from draftmesh.stages.task.training.options import TrainOptions
 from draftmesh.stages.task.training.progress import Progress
 from draftmesh.stages.task.training.recipe import EagleRecipe
@@ -33,8 +33,9 @@ class Train:
         config, checkpoint = self.config, pipeline.checkpoint
         source = _source(pipeline)
         limit = pipeline.cfg["data"].get("limit")
-        eos = next(iter(checkpoint.eos_ids), None)
+        eos = checkpoint.tokenizer.eos_token_id
         chats = load_corpus(source, checkpoint.tokenizer, eos, limit, config.longest)
+        corpus = Corpus(source.name, chats)
         folder = self._folder(pipeline, chats)
         accelerator = Accelerator(
             mixed_precision=config.precision,
@@ -44,13 +45,15 @@ class Train:
         cache = Path(config.cache) if config.cache else folder.parent / "features"
         with accelerator.main_process_first():
             recipe = EagleRecipe(
-                checkpoint, pipeline.target, chats, cache, config, int(pipeline.cfg["seed"])
+                checkpoint, pipeline.target, corpus, cache, config, int(pipeline.cfg["seed"])
             )
         final: dict[str, float] = {}
 
         def report(metrics: dict[str, float], step: int) -> None:
-            final.update(metrics)
-            pipeline.log_metrics(metrics, step)
+            if accelerator.is_main_process:
+                final.update(metrics)
+                append_metrics(folder, metrics, step)
+                pipeline.log_metrics(metrics, step)
 
         with training_bar(accelerator.is_main_process) as tick:
             trainer = Trainer(
@@ -65,8 +68,6 @@ class Train:
             if config.resume:
                 trainer.resume()
             trainer.run()
-        if accelerator.is_main_process:
-            write_card(folder / "best", recipe.facts(source.name, trainer.progress, final))
         best = folder / "best"
         lines = [f"trained head: {best} (draft=eagle draft.path={best})"]
         return RunResult(metrics={**final, "head": str(best)}, lines=lines)

@@ -22,6 +22,14 @@ class Chat:
     greedy: bool = False
 
 
+@dataclass(frozen=True)
+class Corpus:
+    """Chats and where they come from, as a model card names it."""
+
+    name: str
+    chats: list[Chat]
+
+
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     opener = gzip.open if path.suffix == ".gz" else open
     try:
@@ -107,9 +115,9 @@ def split(chats: list[Chat], fraction: float, seed: int) -> tuple[list[int], lis
     return [i for i in range(len(chats)) if i not in chosen], sorted(held)
 
 
-def fingerprint(chats: list[Chat]) -> str:
-    """A digest of the token ids and prompt lengths."""
-    digest = hashlib.sha256()
+def fingerprint(chats: list[Chat], *more: object) -> str:
+    """A digest of the token ids and prompt lengths, and of whatever else."""
+    digest = hashlib.sha256(repr(more).encode())
     for chat in chats:
         digest.update(repr((chat.prompt, chat.ids)).encode())
     return digest.hexdigest()

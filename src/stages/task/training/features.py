@@ -4,7 +4,6 @@ A head trains on frozen features: the first epoch runs the target and fills the 
 (and a resumed training) only read it.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,23 +20,19 @@ class FeatureStore:
     """Memory-mapped hidden states [tokens, C, H] in bfloat16 (2*C*H bytes a token), by chat.
 
     layers: the C hidden states to keep (i < L is the input of layer i, L the output of the final
-    norm). `identity` names the target; a folder with the features of another target, corpus or
-    choice of layers is emptied. Several processes may fill one store: each writes whole chats.
+    norm). `identity` names the target; each target, corpus and choice of layers has its own folder
+    inside `cache`. Several processes may fill one store: each writes whole chats.
     """
 
     def __init__(
-        self, folder: Path, chats: list[Chat], target: Target, layers: Sequence[int], identity: str
+        self, cache: Path, chats: list[Chat], target: Target, layers: Sequence[int], identity: str
     ) -> None:
         self.chats, self.target, self.layers = chats, target, tuple(layers)
         self.hidden = target.hidden_size
         self.offsets = np.cumsum([0] + [len(chat.ids) for chat in chats])
-        wanted = {"corpus": fingerprint(chats), "target": identity, "layers": list(layers)}
+        key = fingerprint(chats, identity, self.layers)
+        folder = cache / f"{identity}-{key[:12]}"
         folder.mkdir(parents=True, exist_ok=True)
-        meta = folder / "meta.json"
-        if not meta.exists() or json.loads(meta.read_text()) != wanted:
-            for stale in folder.glob("*.bin"):
-                stale.unlink()
-            meta.write_text(json.dumps(wanted))
         shape = (int(self.offsets[-1]), len(self.layers), self.hidden)
         self._features = _open(folder / "features.bin", np.int16, shape)
         self._known = _open(folder / "known.bin", np.uint8, (len(chats),))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from accelerate import Accelerator
@@ -23,7 +23,7 @@ class Plan(Generic[B]):
     module(batch) is the loss; `parameters` are what it trains. `epoch(n)` gives the n-th epoch's
     batches as lists of corpus indices, `load` reads one, `size` counts its training tokens.
     `measure` returns validation metrics, of which `score` is to be maximised; `save` writes the
-    head to a folder.
+    head to a folder, with what the progress and the metrics say of it.
     """
 
     module: nn.Module
@@ -32,7 +32,7 @@ class Plan(Generic[B]):
     load: Callable[[list[int]], B]
     size: Callable[[list[int]], int]
     measure: Callable[[], dict[str, float]]
-    save: Callable[[Path], None]
+    save: Callable[[Path, Progress, dict[str, float]], None]
     score: str
 
 
@@ -161,10 +161,10 @@ class Trainer(Generic[B]):
             metrics = self.plan.measure()
             self.module.train()
             self.report(metrics, self.progress.step)
-            self._write("last", self.plan.save)
+            self._write("last", metrics)
             if metrics[self.plan.score] > self.progress.best:
                 self.progress.best = metrics[self.plan.score]
-                self._write("best", self.plan.save)
+                self._write("best", metrics)
         self.accelerator.wait_for_everyone()
         part = self.folder / "checkpoint.part"
         self.accelerator.save_state(str(part))
@@ -173,10 +173,10 @@ class Trainer(Generic[B]):
             self._swap(part, self.folder / "checkpoint")
         self.accelerator.wait_for_everyone()
 
-    def _write(self, name: str, save: Callable[[Path], Any]) -> None:
+    def _write(self, name: str, metrics: dict[str, float]) -> None:
         part = self.folder / f"{name}.part"
         shutil.rmtree(part, ignore_errors=True)
-        save(part)
+        self.plan.save(part, self.progress, metrics)
         self._swap(part, self.folder / name)
 
     @staticmethod

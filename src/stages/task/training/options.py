@@ -12,7 +12,8 @@ _PRECISIONS = ("no", "bf16", "fp16")
 class TrainOptions:
     """Where a training ends, how it steps and what head it makes.
 
-    folder: keeps checkpoints and heads; null is one per set of options under outputs/training.
+    folder: keeps checkpoints, heads and metrics.jsonl; null is one per set of options under
+    outputs/training.
     cache: keeps the target's features (2 * 4 * H bytes a token); null is beside the folder.
     resume: continue from the folder's checkpoint. epochs; minutes: end after that much wall time if
     it comes first, restarts included. batch_tokens: padded tokens in a batch, of which `accumulate`

@@ -15,8 +15,8 @@ from draftmesh.stages.draft.eagle.safeai import save_head
 from draftmesh.stages.draft.eagle.speculators import save_speculators
 from draftmesh.stages.task.training.acceptance import Acceptance
 from draftmesh.stages.task.training.batches import Batch, load_batch, plan
-from draftmesh.stages.task.training.card import Facts
-from draftmesh.stages.task.training.corpus import Chat, split
+from draftmesh.stages.task.training.card import Facts, write_card
+from draftmesh.stages.task.training.corpus import Corpus, split
 from draftmesh.stages.task.training.eagle import EagleLoss
 from draftmesh.stages.task.training.features import FeatureStore
 from draftmesh.stages.task.training.initial import start_from_target
@@ -61,12 +61,14 @@ class EagleRecipe:
         self,
         checkpoint: Checkpoint,
         target: Target,
-        chats: list[Chat],
+        corpus: Corpus,
         cache: Path,
         options: TrainOptions,
         seed: int,
     ) -> None:
-        self.checkpoint, self.chats, self.options, self.seed = checkpoint, chats, options, seed
+        self.checkpoint, self.options, self.seed = checkpoint, options, seed
+        self.corpus, self.chats = corpus.name, corpus.chats
+        chats = corpus.chats
         self.train, held = split(chats, options.held_out, seed)
         self.held = [i for i in held if chats[i].greedy] or held
         model, config = checkpoint.model, target.config
@@ -106,8 +108,8 @@ class EagleRecipe:
             "val_acceptance_length",
         )
 
-    def save(self, folder: Path) -> None:
-        """The head in SafeAILab's layout; a version 3 head in speculators' too, in a subfolder."""
+    def save(self, folder: Path, progress: Progress, metrics: dict[str, float]) -> None:
+        """The head in SafeAILab's layout with its card; version 3 in speculators' too, below it."""
         name = self.checkpoint.name
         save_head(self.head, folder, torch.bfloat16, {"draftmesh_draft": "eagle", "target": name})
         if self.head.config.version == 3:
@@ -115,13 +117,15 @@ class EagleRecipe:
                 self.head, folder / "speculators", torch.bfloat16, name, self.embedding, DEPTH
             )
 
-    def facts(self, corpus: str, progress: Progress, metrics: dict[str, float]) -> Facts:
+        write_card(folder, self.facts(progress, metrics))
+
+    def facts(self, progress: Progress, metrics: dict[str, float]) -> Facts:
         """For the model card."""
         return Facts(
             target=self.checkpoint.name,
             version=self.head.config.version,
             parameters=sum(p.numel() for p in self.head.parameters()),
-            corpus=corpus,
+            corpus=self.corpus,
             chats=len(self.chats),
             answer_tokens=sum(answer for answer, _ in self.lengths),
             seen_tokens=progress.tokens,

@@ -11,6 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from draftmesh.registry.contracts.stage import Checkpoint
 from draftmesh.stages.model.bytetokenizer import byte_tokenizer
 from draftmesh.stages.model.target import HFTarget
+from draftmesh.stages.task.training.corpus import Corpus, load_corpus
 from draftmesh.stages.task.training.options import TrainOptions
 from draftmesh.stages.task.training.recipe import EagleRecipe
 
@@ -67,13 +68,10 @@ OPTIONS = {
 def make_recipe(
     checkpoint: Checkpoint, chats_file: Path, tmp_path: Path
 ) -> Callable[..., EagleRecipe]:
-    from draftmesh.stages.task.training.corpus import load_corpus
-
     def make(**changes: object) -> EagleRecipe:
         options = TrainOptions(**(OPTIONS | changes))  # type: ignore[arg-type]
-        chats = load_corpus(chats_file, checkpoint.tokenizer, 0)
-        return EagleRecipe(
-            checkpoint, HFTarget(checkpoint.model), chats, tmp_path / "features", options, 0
-        )
+        corpus = Corpus(chats_file.name, load_corpus(chats_file, checkpoint.tokenizer, 0))
+        target = HFTarget(checkpoint.model)
+        return EagleRecipe(checkpoint, target, corpus, tmp_path / "features", options, 0)
 
     return make

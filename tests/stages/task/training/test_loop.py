@@ -77,7 +77,11 @@ def test_best_keeps_the_best_head(make_recipe, tmp_path):
     recipe = make_recipe()
     trainer = trainer_of(recipe, tmp_path / "run")
     scores = iter([1.5, 1.2])
-    object.__setattr__(trainer.plan, "measure", lambda: {"val_acceptance_length": next(scores)})
+    object.__setattr__(
+        trainer.plan,
+        "measure",
+        lambda: {"val_acceptance_length": next(scores), "val_accept_1": 0.5},
+    )
     trainer.checkpoint()
     first = (tmp_path / "run" / "best" / "model.safetensors").read_bytes()
     with torch.no_grad():

@@ -13,7 +13,7 @@ from draftmesh.registry.contracts.stage import Checkpoint
 from draftmesh.stages.model.bytetokenizer import byte_tokenizer
 from draftmesh.stages.model.target import HFTarget
 from draftmesh.stages.task.train import knobs
-from draftmesh.stages.task.training.corpus import Chat
+from draftmesh.stages.task.training.corpus import Chat, Corpus
 from draftmesh.stages.task.training.loop import Trainer
 from draftmesh.stages.task.training.options import TrainOptions
 from draftmesh.stages.task.training.progress import Progress
@@ -41,7 +41,9 @@ def main(folder: Path) -> None:
     )
     accelerator = Accelerator(cpu=True, mixed_precision="no")
     with accelerator.main_process_first():
-        recipe = EagleRecipe(checkpoint, HFTarget(model), chats, folder / "features", options, 0)
+        recipe = EagleRecipe(
+            checkpoint, HFTarget(model), Corpus("made up", chats), folder / "features", options, 0
+        )
     world = accelerator.num_processes
     progress = Progress(options.epochs, len(recipe.epoch(0)) // world, None)
     trainer = Trainer(
