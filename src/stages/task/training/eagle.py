@@ -23,7 +23,8 @@ class EagleLoss(nn.Module):
     `regress` * SmoothL1 to the target's final-normed hidden state).
 
     The cross-entropy is EAGLE-3's with its 0.8^j (arXiv 2503.01840), the regression EAGLE-1's
-    (arXiv 2401.15077). Tokens outside the draft vocabulary do not count.
+    (arXiv 2401.15077). Tokens outside the draft vocabulary do not count. `steps` may change between
+    calls.
     """
 
     table: Tensor
@@ -37,13 +38,13 @@ class EagleLoss(nn.Module):
         lm_head: Tensor,
         vocabulary: Tensor,
         *,
-        steps: int,
         decay: float,
         regress: float,
     ) -> None:
         """table, lm_head [V, H]: the target's; vocabulary [Vd]: ascending ids the head predicts."""
         super().__init__()
-        self.head, self.steps, self.decay, self.regress = head, steps, decay, regress
+        self.head, self.decay, self.regress = head, decay, regress
+        self.steps = 1
         self.register_buffer("table", table.detach(), persistent=False)
         self.register_buffer("rows", lm_head.detach()[vocabulary].clone(), persistent=False)
         self.register_buffer("vocabulary", vocabulary, persistent=False)

@@ -1,6 +1,6 @@
 """Options of `task=train`."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field
 
 from draftmesh.registry import UserError
 
@@ -21,7 +21,8 @@ class TrainOptions:
     checkpoint_every: seconds. longest: tokens after which a chat is cut.
     version: 1 or 3. draft_vocab: tokens a version 3 head can draft. intermediate, kv_heads: the
     head's sizes; null is the target's feed-forward size and one key/value head per query head.
-    steps: depth of the training-time test. decay: weight of each next step. regress: weight of the
+    steps: depth of the training-time test in each epoch; the last one holds for further epochs.
+    decay: weight of each next step. regress: weight of the
     regression to the target's hidden state.
     """
 
@@ -29,9 +30,9 @@ class TrainOptions:
     folder: str | None = None
     cache: str | None = None
     resume: bool = True
-    epochs: int = 4
+    epochs: int = 3
     minutes: float | None = None
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     weight_decay: float = 0.01
     clip: float = 1.0
     warmup: int = 50
@@ -45,7 +46,7 @@ class TrainOptions:
     draft_vocab: int = 8192
     intermediate: int | None = None
     kv_heads: int | None = None
-    steps: int = 4
+    steps: list[int] = field(default_factory=lambda: [2, 3, 5])
     decay: float = 0.8
     regress: float = 0.0
 
@@ -59,8 +60,8 @@ class TrainOptions:
                 raise UserError(f"task.{name}={getattr(self, name)}: must be above 0")
         if self.version not in (1, 3):
             raise UserError(f"task.version={self.version}: heads of version 1 or 3 can be trained")
-        if self.steps < 1:
-            raise UserError(f"task.steps={self.steps}: must be at least 1")
+        if not self.steps or min(self.steps) < 1:
+            raise UserError(f"task.steps={self.steps}: needs numbers of at least 1")
         if not 0 < self.held_out < 1:
             raise UserError(f"task.held_out={self.held_out}: must be between 0 and 1")
         if self.precision not in _PRECISIONS:
@@ -72,10 +73,6 @@ class TrainOptions:
 
     def overrides(self) -> list[str]:
         """The options that differ from their defaults, as on the command line."""
-        changed = [
-            f for f in fields(self) if f.name not in _FREE and f.default != self._value(f.name)
-        ]
-        return [f"task.{f.name}={self._value(f.name)}" for f in changed]
-
-    def _value(self, name: str) -> object:
-        return getattr(self, name)
+        usual = asdict(TrainOptions())
+        changed = {k: v for k, v in self.identity().items() if v != usual[k]}
+        return [f"task.{key}={value}".replace(" ", "") for key, value in changed.items()]

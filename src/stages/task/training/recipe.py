@@ -84,7 +84,6 @@ class EagleRecipe:
             self.embedding,
             model.get_output_embeddings().weight,
             tokens,
-            steps=options.steps,
             decay=options.decay,
             regress=options.regress,
         )
@@ -136,7 +135,9 @@ class EagleRecipe:
         )
 
     def epoch(self, number: int) -> list[list[int]]:
-        """The batches of an epoch."""
+        """The batches of an epoch; sets the depth of its training-time test."""
+        depths = self.options.steps
+        self.loss.steps = depths[min(number, len(depths) - 1)]
         return list(plan(self.lengths, self.train, self.options.batch_tokens, self.seed + number))
 
     def measure(self) -> dict[str, float]:

@@ -58,7 +58,7 @@ OPTIONS = {
     "precision": "no",
     "held_out": 0.2,
     "draft_vocab": 40,
-    "steps": 3,
+    "steps": [3],
     "warmup": 4,
     "epochs": 2,
 }

@@ -149,7 +149,8 @@ def build_and_run(config, stub):
         {"learning_rate": 0.0},
         {"precision": "fp8"},
         {"held_out": 1.0},
-        {"steps": 0},
+        {"steps": [2, 0]},
+        {"steps": []},
     ],
 )
 def test_options_that_cannot_work_are_named(checkpoint, chats_file, tmp_path, options):
@@ -158,3 +159,17 @@ def test_options_that_cannot_work_are_named(checkpoint, chats_file, tmp_path, op
     stub = Stub(checkpoint, str(chats_file))
     with pytest.raises(UserError, match=rf"task\.{name}="):
         build_and_run(config, stub)
+
+
+def test_the_command_of_a_card_holds_what_differs():
+    options = Train.Config(steps=[2, 4], folder="elsewhere", learning_rate=1e-3)
+    assert options.overrides() == ["task.learning_rate=0.001", "task.steps=[2,4]"]
+
+
+def test_each_epoch_has_its_depth(make_recipe):
+    recipe = make_recipe(steps=[1, 4])
+    depths = []
+    for epoch in range(3):
+        recipe.epoch(epoch)
+        depths.append(recipe.loss.steps)
+    assert depths == [1, 4, 4]

@@ -37,7 +37,7 @@ def main(folder: Path) -> None:
     chance = random.Random(0)
     chats = [Chat(tuple(chance.choices(range(2, 30), k=24)), 6, greedy=True) for _ in range(24)]
     options = TrainOptions(
-        batch_tokens=96, precision="no", held_out=0.2, draft_vocab=40, steps=2, epochs=2
+        batch_tokens=96, precision="no", held_out=0.2, draft_vocab=40, steps=[2], epochs=2
     )
     accelerator = Accelerator(cpu=True, mixed_precision="no")
     with accelerator.main_process_first():
