@@ -4,45 +4,53 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from draftmesh.registry import UserError, register
+from draftmesh.registry import register
 from draftmesh.registry.contracts.draft import Proposal, Rows, Step
 from draftmesh.registry.contracts.stage import DraftContext
 from draftmesh.stages.draft.eagle.loader import load_head
 from draftmesh.stages.draft.eagle.runner import HeadRunner
 from draftmesh.stages.draft.eagle.shipped import shipped_head
 from draftmesh.stages.draft.picker import ChainPicker
+from draftmesh.stages.draft.tree.options import TreeOptions
+from draftmesh.stages.draft.tree.picker import TreePicker
+from draftmesh.stages.draft.tree.shape import TreeShape
 
 
 @register("draft", "eagle")
 class EagleDraft:
-    """EAGLE versions 1 and 3 (Li et al. 2024, arXiv 2401.15077; 2025, arXiv 2503.01840), chains."""
+    """EAGLE (Li et al.): versions 1 (arXiv 2401.15077) and 3 (arXiv 2503.01840) of the head, as
+    chains, static trees, and the dynamic trees of version 2 (arXiv 2406.16858)."""
 
     @dataclass(frozen=True)
-    class Config:
-        """path: folder of a head; null takes the one shipped for the model. k: tokens to propose.
-        shape: chain."""
+    class Config(TreeOptions):
+        """path: folder of a head; null takes the one that comes with DraftMesh for the model."""
 
         name: str = "eagle"
         path: str | None = None
-        k: int = 5
-        shape: str = "chain"
 
     target_forwards = 0
 
     def __init__(self, config: Config, context: DraftContext) -> None:
-        if config.shape != "chain":
-            raise UserError(f"draft.shape={config.shape}: draft=eagle proposes a chain")
-        self.context = context
+        self.config, self.context = config, context
+        self.full = self.shape = TreeShape.of(config)
+        self.depth, self.nodes = self.full.depth, self.full.nodes
         folder = shipped_head("eagle", context.checkpoint.name, config.path)
         self.head = load_head(folder, context.target)
-        self.depth = self.nodes = config.k
         self.capture = self.head.config.capture
 
     def start(self, rows: Rows) -> None:
         """Empty key/values."""
-        capacity = rows.capacity + self.depth
+        capacity = rows.capacity + self.full.work + 1
         self.runner = HeadRunner(self.head, self.context.target, len(rows.requests), capacity)
-        self.picker = ChainPicker(self.context, rows)
+        self.chain = ChainPicker(self.context, rows)
+        self.tree = TreePicker(self.context, rows, self.config)
+        self.picker: ChainPicker | TreePicker = (
+            self.chain if self.shape.kind == "chain" else self.tree
+        )
+
+    def resize(self, depth: int) -> None:
+        """Propose at most `depth` deep; a dynamic tree has fewer nodes then, too."""
+        self.shape = self.full.cut(depth)
 
     def observe(self, step: Step) -> None:
         """Write the true key/values of the step."""
@@ -50,20 +58,34 @@ class EagleDraft:
         self.picker.observe(step)
 
     def propose(self, budget: Tensor) -> Proposal:
-        """One head forward per token after the first; none past the head's own positions."""
-        lengths = self.runner.cache.lengths
-        budget = budget.minimum(self.head.config.max_position - lengths).clamp(min=0)
+        """One head forward per level after the first; no draft past the head's own positions."""
+        room = self.head.config.max_position - self.runner.cache.lengths
+        budget = budget.minimum(room).clamp(min=0, max=self.shape.depth)
         depth = int(budget.max())
         if depth == 0:
             return Proposal.empty(len(budget), budget.device)
-        self.picker.begin()
+        if self.shape.kind == "chain":
+            return self._draft_chain(budget, depth)
+        return self._draft_tree(budget, depth)
+
+    def _draft_chain(self, budget: Tensor, depth: int) -> Proposal:
+        self.chain.begin()
         output = self.runner.output
         for step in range(1, depth + 1):
-            # The root, not in the head's cache as a position of its own, is at `lengths`.
-            token = self.picker.pick(self.runner.logits(output), lengths + step)
+            # The root has not been through the target: it stands at the cache's length.
+            positions = self.runner.cache.lengths + step
+            token = self.chain.pick(self.runner.logits(output)[:, 0], positions)
             if step < depth:
                 output = self.runner.follow(output, token, step)
-        return self.picker.proposal(budget)
+        return self.chain.proposal(budget)
+
+    def _draft_tree(self, budget: Tensor, depth: int) -> Proposal:
+        self.tree.begin(self.runner.cache.lengths + 1, budget, self.shape.cut(depth))
+        self.runner.begin()
+        frontier = self.tree.grow(self.runner.logits(self.runner.output))
+        while frontier is not None:
+            frontier = self.tree.grow(self.runner.logits(self.runner.expand(frontier)))
+        return self.tree.proposal()
 
     def drop(self, keep: Tensor) -> None:
         """Forget the dropped rows."""

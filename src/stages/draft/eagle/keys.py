@@ -44,6 +44,19 @@ class HeadCache:
         if min(counts) < longest:
             columns = torch.arange(longest, device=queries.device)
             mask = (columns < seen[:, None])[:, None, None]
+        return self._attend(queries, mask, longest)
+
+    def attend_tree(self, queries: Tensor, related: Tensor) -> Tensor:
+        """Queries [B, heads, F, D] over the committed slots and, of the R slots behind them, those
+        in related [B, F, R]."""
+        longest = max(self.host_lengths) + related.shape[2]
+        columns = torch.arange(longest, device=queries.device)
+        mask = (columns < self.lengths[:, None])[:, None].repeat(1, related.shape[1], 1)
+        own = self.lengths[:, None] + columns[: related.shape[2]]
+        mask.scatter_(2, own[:, None].expand_as(related), related)
+        return self._attend(queries, mask[:, None], longest)
+
+    def _attend(self, queries: Tensor, mask: Tensor | None, longest: int) -> Tensor:
         return functional.scaled_dot_product_attention(
             queries,
             self.keys[:, :, :longest],

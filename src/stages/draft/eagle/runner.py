@@ -6,8 +6,10 @@ from torch.nn import functional
 
 from draftmesh.registry.contracts.draft import Step
 from draftmesh.registry.contracts.target import Target
-from draftmesh.stages.draft.eagle.head import Head
+from draftmesh.stages.draft.eagle.head import Entry, Head
 from draftmesh.stages.draft.eagle.keys import HeadCache
+from draftmesh.stages.draft.tree.frontier import Frontier
+from draftmesh.stages.model.masks import ancestors
 
 
 class HeadRunner:
@@ -23,6 +25,7 @@ class HeadRunner:
         weight = head.fc.weight
         self.cache = HeadCache(head.config, rows, capacity, weight)
         self.output = weight.new_zeros(rows, 1, head.config.hidden)
+        self.fed = self.output
 
     def observe(self, step: Step) -> None:
         """Write the pairs of a step and keep the output at each row's last one."""
@@ -49,16 +52,38 @@ class HeadRunner:
         hidden = self.head.feedback(output)
         return self._run(embedding, hidden, positions, last, seen, depth - 1)
 
+    def expand(self, frontier: Frontier) -> Tensor:
+        """Run a tree's next nodes; the outputs [B, M, H] of those that get children.
+
+        A node's pair is its token with its parent's output. `begin` comes before the first level.
+        """
+        embedding = self.target.embed(frontier.tokens).to(self.output.dtype)
+        parents = frontier.parents[:, frontier.offset :] + 1
+        hidden = self.fed.gather(1, parents[..., None].expand(-1, -1, self.fed.shape[-1]))
+        related = ancestors(frontier.parents)[:, frontier.offset :]
+        positions = self.cache.lengths[:, None] + related.sum(-1) - 1
+        entry = self.head.enter(embedding, hidden)
+        queries = self._write(entry, positions, frontier.offset)
+        heads = self.cache.attend_tree(queries, related)
+        output = self.head.midlayer.finish(entry.residual, heads)
+        self.fed = torch.cat([self.fed, self.head.feedback(output)], 1)
+        return output[:, frontier.expand]
+
+    def begin(self) -> None:
+        """Start a new tree."""
+        self.fed = self.head.feedback(self.output)
+
     def logits(self, output: Tensor) -> Tensor:
-        """Logits [B, V] over the target's vocabulary; -inf outside the head's."""
-        normed = self.head.normed(output[:, 0])
+        """output [B, M, H] -> logits [B, M, V] over the target's vocabulary; -inf outside the
+        head's."""
+        normed = self.head.normed(output)
         if self.head.config.version == 1:
             return self.target.lm_head(normed.to(self.target.dtype))
-        logits = self.head.lm_head(normed)
+        logits: Tensor = self.head.lm_head(normed)
         if not self.head.config.reduced:
             return logits
-        full = logits.new_full((len(logits), self.head.config.vocab), -torch.inf)
-        full[:, self.head.target_ids] = logits
+        full = logits.new_full((*logits.shape[:2], self.head.config.vocab), -torch.inf)
+        full[..., self.head.target_ids] = logits
         return full
 
     def _run(
@@ -71,18 +96,24 @@ class HeadRunner:
         offset: int,
     ) -> Tensor:
         """Write T pairs behind each row's length plus offset; the output [B, 1, H] at last."""
-        layer, entry = self.head.midlayer, self.head.enter(embedding, hidden)
-        keys, values = layer.self_attn.keys_values(
-            entry.attend, self.head.rotation(positions, hidden.dtype)
-        )
+        entry = self.head.enter(embedding, hidden)
+        queries = self._write(entry, positions, offset, last)
+        residual = entry.residual.gather(1, last[..., None].expand(-1, -1, hidden.shape[-1]))
+        return self.head.midlayer.finish(residual, self.cache.attend(queries, seen))
+
+    def _write(
+        self, entry: Entry, positions: Tensor, offset: int, last: Tensor | None = None
+    ) -> Tensor:
+        """Keys and values behind each row's length plus offset; the queries, all or at last."""
+        attention, dtype = self.head.midlayer.self_attn, entry.attend.dtype
+        rotation = self.head.rotation(positions, dtype)
+        keys, values = attention.keys_values(entry.attend, rotation)
         self.cache.write(keys, values, offset)
-        attend, residual, place = entry.attend, entry.residual, positions
-        if attend.shape[1] > 1:
-            attend = attend.gather(1, last[..., None].expand(-1, -1, attend.shape[-1]))
-            residual = residual.gather(1, last[..., None].expand(-1, -1, residual.shape[-1]))
-            place = positions.gather(1, last)
-        queries = layer.self_attn.queries(attend, self.head.rotation(place, hidden.dtype))
-        return layer.finish(residual, self.cache.attend(queries, seen))
+        if last is None or positions.shape[1] == 1:
+            return attention.queries(entry.attend, rotation)
+        at_last = entry.attend.gather(1, last[..., None].expand(-1, -1, entry.attend.shape[-1]))
+        place = self.head.rotation(positions.gather(1, last), dtype)
+        return attention.queries(at_last, place)
 
     def select(self, rows: Tensor) -> None:
         """Keep only rows [B'], in that order."""

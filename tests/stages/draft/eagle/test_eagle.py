@@ -3,7 +3,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from draftmesh.registry import UserError
 from draftmesh.registry.contracts.chance import Stream
 from draftmesh.registry.contracts.draft import Rows, Step
 from draftmesh.stages.draft.eagle.eagle import EagleDraft
@@ -11,8 +10,8 @@ from draftmesh.stages.draft.eagle.safeai import save_head
 from draftmesh.stages.sampling.noise import NoiseChance
 
 
-def opened(context, folder, prompts, k=4):
-    draft = EagleDraft(EagleDraft.Config(path=str(folder), k=k), context)
+def opened(context, folder, prompts, k=4, **options):
+    draft = EagleDraft(EagleDraft.Config(path=str(folder), k=k, **options), context)
     requests = tuple(SimpleNamespace(token_ids=p, index=i) for i, p in enumerate(prompts))
     rows = len(prompts)
     chance = NoiseChance(torch.zeros(rows).long(), torch.arange(rows))
@@ -80,7 +79,7 @@ def test_sampled_tokens_come_from_the_q_handed_on(sampling_context, folder):
     chance = NoiseChance(torch.zeros(3).long(), torch.arange(3))
     for depth in range(3):
         again = chance.sample(
-            proposal.q[:, depth], torch.arange(3), lengths + 1 + depth, Stream.DRAFT
+            proposal.q[:, depth], torch.arange(3), lengths + 1, Stream.DRAFT + depth
         )
         assert torch.equal(again, proposal.tokens[:, depth])
 
@@ -100,6 +99,27 @@ def test_no_draft_past_the_heads_positions(context, tmp_path, make_head):
     assert proposal.valid.sum(1).tolist() == [2, 4, 0]
 
 
-def test_only_chains(context, folder):
-    with pytest.raises(UserError, match=r"draft\.shape"):
-        EagleDraft(EagleDraft.Config(path=str(folder), shape="ring"), context)
+@pytest.mark.parametrize(
+    "options", [{"shape": "static", "widths": [3, 2, 1]}, {"shape": "dynamic"}]
+)
+def test_trees_start_like_the_chain(context, folder, options):
+    chain = opened(context, folder, PROMPTS, k=3).propose(torch.tensor([3, 3, 2]))
+    draft = opened(context, folder, PROMPTS, k=3, **options)
+    proposal = draft.propose(torch.tensor([3, 3, 2]))
+    for row, depth in enumerate([3, 3, 2]):
+        paths = spelled(proposal, row)
+        assert tuple(chain.tokens[row, :depth].tolist()) in paths
+        assert max(map(len, paths)) == depth
+    draft.drop(torch.tensor([1]))
+    again = draft.propose(torch.tensor([3]))
+    assert spelled(again, 0) == spelled(proposal, 1)
+
+
+def spelled(proposal, row):
+    """The tokens down to every valid node."""
+    paths = []
+    for node in range(proposal.size):
+        parent = int(proposal.parents[row, node])
+        above = paths[parent] if parent >= 0 else ()
+        paths.append((*above, int(proposal.tokens[row, node])))
+    return {path for path, ok in zip(paths, proposal.valid[row].tolist(), strict=True) if ok}

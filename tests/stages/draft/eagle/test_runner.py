@@ -1,3 +1,4 @@
+import pytest
 import torch
 from eagle_reference import eagle1, eagle3, eagle3_logits
 from torch import Tensor
@@ -5,6 +6,7 @@ from torch import Tensor
 from draftmesh.registry.contracts.draft import Step
 from draftmesh.stages.draft.eagle.runner import HeadRunner
 from draftmesh.stages.draft.eagle.safeai import tensors
+from draftmesh.stages.draft.tree.frontier import Frontier
 from draftmesh.stages.model.target import HFTarget
 
 
@@ -45,7 +47,7 @@ def test_version_3_follows_the_published_layout(target, make_head):
         output = eagle3(w, target.embed(torch.tensor(following)), g)
         torch.testing.assert_close(got[depth][0, 0], output[-1])
         draft = eagle3_logits(w, output[-1])
-        full = runner.logits(got[depth])[0]
+        full = runner.logits(got[depth])[0, 0]
         torch.testing.assert_close(full[w["d2t"] + torch.arange(60)], draft)
         assert full[~w["t2d"]].eq(-torch.inf).all()
         g = torch.cat([g, output[-1:]])
@@ -67,7 +69,7 @@ def test_version_1_follows_the_published_layout(target, make_head):
     for depth, token in enumerate([*DRAFTED, None]):
         output = eagle1(w, target.embed(torch.tensor(following)), hidden)
         torch.testing.assert_close(got[depth][0, 0], output[-1])
-        torch.testing.assert_close(runner.logits(got[depth])[0], target.lm_head(output[-1]))
+        torch.testing.assert_close(runner.logits(got[depth])[0, 0], target.lm_head(output[-1]))
         hidden = torch.cat([hidden, output[-1:]])
         following.append(token)
 
@@ -115,3 +117,40 @@ def test_ragged_rows_equal_single_ones(target, make_head):
         torch.testing.assert_close(runner.output[row], alone.output[0])
         again = alone.follow(alone.output, torch.tensor([71 + index]), 1)
         torch.testing.assert_close(output[index], again[0])
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_trees_nodes_see_their_own_path_only(target, make_head, version):
+    head = make_head(version)
+    runner = HeadRunner(head, target, 2, 32)
+    prompts = [IDS, [7, 2]]
+    steps = [step(target, p, 0, NEXT) for p in prompts]
+    tokens = torch.tensor([IDS, [7, 2, 0, 0, 0]])
+    features = {
+        i: torch.nn.utils.rnn.pad_sequence([s.features[i][0] for s in steps], batch_first=True)
+        for i in head.config.capture
+    }
+    positions = torch.arange(5).expand(2, -1)
+    following = torch.tensor([NEXT, NEXT])
+    runner.observe(Step(tokens, torch.tensor([5, 2]), positions, features, following))
+    runner.begin()
+    parents = torch.tensor([[-1, -1, 0, 1, 1, 3], [-1, -1, 1, 0, 1, 2]])
+    nodes = torch.tensor([[10, 11, 12, 13, 14, 15], [20, 21, 22, 23, 24, 25]])
+    outputs = []
+    for first, end in ((0, 2), (2, 5), (5, 6)):
+        level = nodes[:, first:end]
+        everything = torch.arange(end - first)
+        frontier = Frontier(level, parents[:, :end], level >= 0, first, everything)
+        outputs.append(runner.expand(frontier))
+    got = torch.cat(outputs, 1)
+    for row, prompt in enumerate(steps):
+        for node in range(6):
+            path = [node]
+            while parents[row, path[0]] >= 0:
+                path.insert(0, int(parents[row, path[0]]))
+            alone = HeadRunner(head, target, 1, 32)
+            alone.observe(prompt)
+            output = alone.output
+            for depth, at in enumerate(path, 1):
+                output = alone.follow(output, nodes[row, at][None], depth)
+            torch.testing.assert_close(got[row, node], output[0, 0])
