@@ -96,7 +96,9 @@ def _latency(results: Results) -> list[Row]:
 def _exactness(results: Results) -> list[Row]:
     state, match = results.get("exactness"), number(results, "exact_match")
     rows = []
-    if state == "checked":
+    if "certificate" in results:
+        rows.append(Row("exactness", str(state), "as certificate.json tells"))
+    elif state == "checked":
         rows.append(Row("exactness", "checked", "every token equals plain decoding's"))
     elif state == "diverged" and match is not None:
         rows.append(Row("exactness", "diverged", f"{match:.0%} of prompts equal plain decoding's"))

@@ -22,6 +22,7 @@ BUILTINS: dict[str, Table] = {
         none="draft.none:NoDraft | plain decoding through the same loop",
         ngram="draft.ngram:NGramDraft | prompt lookup: copies what followed the last occurrence",
         small="draft.small:SmallDraft | a smaller model with the same tokenizer",
+        cascade="draft.cascade:CascadeDraft | one draft, and another where it proposes nothing",
         self="draft.self:SelfDraft | the target's own first layers, or all but some",
         eagle="draft.eagle.eagle:EagleDraft | a trained one-layer head over the target's states",
     ),
@@ -49,6 +50,7 @@ BUILTINS: dict[str, Table] = {
         generate="task.generate:Generate | complete the prompts",
         list="task.list:ListPlugins | what is installed, and from where",
         train="task.train:Train | train a draft head on chats",
+        certify="task.certify.certify:Certify | check that the output is exactly the target's",
         bench="task.bench:Bench | the method and plain decoding, measured in turn in one run",
     ),
     "data": _stages(

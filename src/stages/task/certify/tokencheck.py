@@ -1,0 +1,88 @@
+"""Token equality as a check."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from time import perf_counter
+
+from draftmesh.registry.contracts.request import Request
+from draftmesh.registry.contracts.task import Pipeline
+from draftmesh.stages.task.certify.clock import Clock
+from draftmesh.stages.task.certify.equality import Comparison, Equality
+from draftmesh.stages.task.certify.part import Part
+from draftmesh.stages.task.certify.sizes import fit_requests
+
+TRIAL_TOKENS = 6
+
+
+class TokenCheck:
+    """A pipeline's tokens beside those of plain decoding.
+
+    `must` says that they have to be equal (up to rounding); else it only reports. `metric` is the
+    name under which the share of equal prompts goes into the results. `note` says what is not as
+    configured, for example fewer layers.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        pipeline: Pipeline,
+        requests: Sequence[Request],
+        *,
+        must: bool,
+        metric: str,
+        note: str | None = None,
+    ) -> None:
+        self.name, self.title, self.metric, self.must = name, title, metric, must
+        self.notes = [note] if note else []
+        self.pipeline, self.requests = pipeline, requests
+        self.comparison = Comparison(pipeline)
+        self.pace = self._pace()
+        self.cost = self.pace * sum(r.max_new_tokens for r in requests)
+
+    def run(self, seconds: float, clock: Clock) -> Part:
+        """Compare as many prompts as fit."""
+        begin = perf_counter()
+        sized = fit_requests(self.requests, seconds / self.pace)
+        notes = [*self.notes, *([f"{sized.note} (task.budget)"] if sized.note else [])]
+        found = self.comparison.run(sized.requests, clock.late(seconds))
+        if found.prompts < len(sized.requests):
+            notes.append(f"stopped after {found.prompts} prompts (task.budget)")
+        return Part(
+            self.name,
+            self.title,
+            not found.unexplained if self.must else None,
+            self._summary(found),
+            tuple(notes),
+            {
+                "prompts": found.prompts,
+                "equal_prompts": found.prompts - len(found.diverged),
+                "tokens": found.tokens,
+                "drafted": found.counters.drafted,
+                "accepted": found.counters.accepted,
+                "divergences": [judged.record() for judged in found.diverged],
+            },
+            {self.metric: 1 - len(found.diverged) / found.prompts},
+            perf_counter() - begin,
+        )
+
+    def _summary(self, found: Equality) -> str:
+        equal = found.prompts - len(found.diverged)
+        text = f"{self.title} equal plain decoding's for {equal} of {found.prompts} prompts"
+        shown = found.unexplained or found.diverged
+        if shown:
+            first = min(shown, key=lambda judged: judged.divergence.at)
+            margin = "" if first.margin is None else f", top-2 margin {first.margin:.2g}"
+            text += f" (first divergence at token {first.divergence.at + 1}{margin})"
+        return text
+
+    def _pace(self) -> float:
+        """Seconds per new token of both sides together, the second time around."""
+        size = self.pipeline.spec.batch_size * self.pipeline.ranks.dp
+        some = [replace(r, max_new_tokens=TRIAL_TOKENS) for r in self.requests[:size]]
+        self.comparison.run(some)
+        begin = perf_counter()
+        self.comparison.run(some)
+        microseconds = int(1e6 * (perf_counter() - begin))
+        (agreed,) = self.pipeline.ranks.agree(microseconds)
+        return agreed / 1e6 / (TRIAL_TOKENS * len(some))
