@@ -120,7 +120,6 @@ class Batch:
             {i: f.gather(1, _wide(path, f)) for i, f in forward.features.items()},
             outcome.bonus,
         )
-        self._count(proposal, outcome)
         accepted = step.tokens[:, 1:].tolist()
         emitted = [
             [*line[:count], bonus]
@@ -128,7 +127,7 @@ class Batch:
                 accepted, outcome.accepted.tolist(), outcome.bonus.tolist(), strict=True
             )
         ]
-        self._commit(step, emitted)
+        self._count(proposal, outcome, self._commit(step, emitted))
 
     def _verify(self, proposal: Proposal, logits: Tensor) -> Outcome:
         history = None
@@ -140,17 +139,17 @@ class Batch:
         outcome = self.verifier.verify(proposal, distribution, self.chance, positions)
         return Outcome(*self.ranks.decide(outcome.path, outcome.accepted, outcome.bonus))
 
-    def _commit(self, step: Step, emitted: list[list[int]], first: bool = False) -> None:
+    def _commit(self, step: Step, emitted: list[list[int]], first: bool = False) -> list[int]:
+        """Append what was emitted; how many tokens of each row stayed (a row may end early)."""
         now = perf_counter() - self.started
-        keep, finished = [], []
+        keep, finished, stayed = [], [], []
         for row, (tokens, completion) in enumerate(
             zip(emitted, self.sequences.completions, strict=True)
         ):
             if first:
                 completion.ttft_s = now
             ended = self.sequences.append(row, tokens)
-            if not first:
-                self.counters.emitted += completion.accept_lengths[-1]
+            stayed.append(completion.accept_lengths[-1])
             if ended:
                 completion.latency_s = now
                 finished.append(completion)
@@ -164,6 +163,7 @@ class Batch:
                 self.draft.observe(step)
         for completion in finished:
             self.on_finish(completion)
+        return stayed
 
     def _select(self, step: Step, keep: list[int]) -> Step:
         rows = torch.tensor(keep, dtype=torch.long, device=step.tokens.device)
@@ -180,19 +180,23 @@ class Batch:
             step.next[rows],
         )
 
-    def _count(self, proposal: Proposal, outcome: Outcome) -> None:
+    def _count(self, proposal: Proposal, outcome: Outcome, stayed: list[int]) -> None:
+        """Tokens behind the end of a sequence were neither accepted nor rejected."""
         counters = self.counters
-        counters.steps += len(self.sequences)
+        counters.steps += len(stayed)
         counters.rounds += 1
         counters.drafted += int(proposal.valid.sum())
+        counters.emitted += sum(stayed)
         offered = _offered(proposal, outcome)
-        for accepted, more in zip(outcome.accepted.tolist(), offered, strict=True):
+        for stood, emitted, more in zip(outcome.accepted.tolist(), stayed, offered, strict=True):
+            accepted = min(stood, emitted)
             counters.accepted += accepted
             counters.histogram[accepted] += 1
             for depth in range(accepted):
                 counters.offered_at[depth] += 1
                 counters.accepted_at[depth] += 1
-            counters.offered_at[accepted] += more
+            if emitted > stood:
+                counters.offered_at[accepted] += more
 
 
 def _tree(proposal: Proposal) -> Tensor | None:
