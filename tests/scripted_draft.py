@@ -66,6 +66,7 @@ class ScriptedDraft(SmallDraft):
         if self.offered is not None:
             accepted = (step.lengths - 1).tolist()
             self.outcomes += zip(accepted, self.offered.tolist(), strict=True)
+            self.offered = None
         super().observe(step)
 
     def drop(self, keep: Tensor) -> None:

@@ -10,6 +10,7 @@ from draftmesh.pipeline.requests import RequestOptions, requests_of
 from draftmesh.pipeline.samples import SampleLog
 from draftmesh.pipeline.spec import Node, RunSpec
 from draftmesh.registry import UserError, build, build_config, get
+from draftmesh.registry.contracts.adaptive import Informative
 from draftmesh.registry.contracts.counters import Counters
 from draftmesh.registry.contracts.draft import Draft
 from draftmesh.registry.contracts.engine import Engine, Generation
@@ -19,6 +20,8 @@ from draftmesh.registry.contracts.stage import Checkpoint, DraftContext, Prompt
 from draftmesh.registry.contracts.target import Target
 from draftmesh.registry.contracts.tracking import Scalar
 from draftmesh.registry.contracts.verifier import Verifier
+from draftmesh.stages.draft.adaptive.draft import AdaptiveDraft
+from draftmesh.stages.draft.adaptive.node import at_most, is_automatic
 from draftmesh.stages.ffn.report import MoeReport, summarise
 from draftmesh.stages.ffn.stage import FeedForward
 from draftmesh.stages.model.forwardonly import ForwardOnlyTarget
@@ -100,6 +103,7 @@ class BuiltPipeline:
     def draft(self, node: Node) -> Draft:
         """A draft built for this target; refused if the model can't do what the draft needs."""
         cls = get("draft", node["name"])
+        automatic, node = is_automatic(node), at_most(node)
         model = type(self.target.model).__name__
         if not self.target.speculative and node["name"] != "none":
             raise UserError(f"{model} {self.abilities.obstacle}: use draft=none")
@@ -119,7 +123,7 @@ class BuiltPipeline:
             )
         if draft.nodes > draft.depth and not self.abilities.trees:
             raise UserError(f"{model} cannot verify trees: set draft.shape=chain")
-        return draft
+        return AdaptiveDraft(draft, self.ranks) if automatic else draft
 
     def requests(self) -> list[Request]:
         """The run's prompts as requests."""
@@ -194,6 +198,11 @@ class BuiltPipeline:
             return None, {}
         facts = asdict(summarise(parts, moe.placement))
         return facts.pop("load"), facts
+
+    def draft_facts(self) -> Mapping[str, Scalar]:
+        """What the configured draft has to say, if the task has used it: this rank's numbers."""
+        draft = self.__dict__.get("main_draft")
+        return draft.facts() if isinstance(draft, Informative) else {}
 
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
         """Series for the tracker."""

@@ -1,11 +1,15 @@
 """Mistakes found before anything heavy is loaded."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from draftmesh.pipeline.options import run_options
 from draftmesh.registry import GROUPS, UserError, build_config, get
+from draftmesh.registry.config import merge_config
 from draftmesh.registry.kinds import SUB_KINDS
+from draftmesh.stages.draft.adaptive.node import at_most
+from draftmesh.stages.draft.tree.options import TreeOptions
+from draftmesh.stages.draft.tree.shape import TreeShape
 from draftmesh.stages.parallel.plan import Plan
 
 COUNTS = ("k", "nodes", "top_k", "exit_layer")
@@ -19,8 +23,9 @@ def check_options(cfg: Mapping[str, Any]) -> None:
     """Raises UserError, naming the option to change, for what cannot work."""
     run_options(cfg)
     configs = {kind: _config(kind, cfg) for kind in GROUPS}
-    _check_draft(configs["draft"])
-    _check_verifier(configs["draft"], configs["verifier"])
+    for prefix, draft in _drafts(configs["draft"]):
+        _check_draft(prefix, draft)
+        _check_verifier(prefix, draft, configs["verifier"])
     plan: Plan = get("parallel", configs["parallel"].name)(configs["parallel"]).plan
     _check_plan(plan, configs["ffn"])
 
@@ -33,25 +38,35 @@ def _config(kind: str, cfg: Mapping[str, Any]) -> Any:
     if kind == "verifier" and node["name"] == "auto":
         return None
     cls = get(kind, node["name"])
-    return build_config(cls, node)
+    return build_config(cls, at_most(node) if kind == "draft" else node)
 
 
-def _check_draft(draft: Any) -> None:
+def _drafts(draft: Any) -> Iterator[tuple[str, Any]]:
+    """The draft's Config, and those of the drafts inside it, with the options' prefixes."""
+    yield "draft.", draft
+    for option, node in getattr(draft, "drafts", {}).items():
+        prefix = f"draft.{option}."
+        yield prefix, merge_config(get("draft", node["name"]).Config, node, prefix)
+
+
+def _check_draft(prefix: str, draft: Any) -> None:
     for option in COUNTS:
         value = getattr(draft, option, None)
         if isinstance(value, int) and value < 1:
             hint = "; draft=none decodes without a draft" if option == "k" else ""
-            raise UserError(f"draft.{option}={value}: must be at least 1{hint}")
+            raise UserError(f"{prefix}{option}={value}: must be at least 1{hint}")
+    if isinstance(draft, TreeOptions):
+        TreeShape.of(draft)
 
 
-def _check_verifier(draft: Any, verifier: Any) -> None:
+def _check_verifier(prefix: str, draft: Any, verifier: Any) -> None:
     if verifier is None or verifier.name not in ("ratio", "block"):
         return
     shape = getattr(draft, "shape", "chain")
     if verifier.name not in SHAPES.get(shape, (verifier.name,)):
         raise UserError(
-            f"verifier={verifier.name} is biased for draft.shape={shape}: use verifier=match, "
-            "which is lossless for every draft, or another draft.shape"
+            f"verifier={verifier.name} is biased for {prefix}shape={shape}: use verifier=match, "
+            "which is lossless for every draft, or another shape"
         )
 
 

@@ -50,7 +50,7 @@ def execute(work: Work, ranks: Mesh) -> Report | None:
     if meters is None:
         return None
     experts, facts = pipeline.ffn_facts([m["experts"] for m in meters])
-    facts |= _facts(pipeline, ranks, meters)
+    facts |= {**_facts(pipeline, ranks, meters), **pipeline.draft_facts()}
     if experts is not None:
         result = replace(result, expert_load=experts)
     return Report(result, facts, tuple(pipeline.notes))

@@ -113,6 +113,67 @@ def test_biased_pairings_are_refused(shape, verifier):
             check_options(cfg)
 
 
+STATIC = "draft.shape=static"
+
+
+@pytest.mark.parametrize("draft", ["draft=small", "draft=self"])
+@pytest.mark.parametrize("shape", ["chain", "static", "dynamic"])
+@pytest.mark.parametrize("verifier", ["auto", "match", "typical", "ratio", "block"])
+def test_biased_pairings_of_the_built_in_drafts_are_refused(draft, shape, verifier):
+    refused = {("static", "block"), ("dynamic", "ratio"), ("dynamic", "block")}
+    name = draft.removeprefix("draft=")
+    nested = ["draft=cascade", f"draft.second={{name:{name},shape:{shape}}}"]
+    for overrides, prefix in (([draft, f"draft.shape={shape}"], ""), (nested, "second.")):
+        cfg = composed(f"verifier={verifier}", *overrides)
+        if (shape, verifier) not in refused:
+            check_options(cfg)
+            continue
+        with pytest.raises(UserError, match=rf"draft\.{prefix}shape={shape}: use verifier=match"):
+            check_options(cfg)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["draft=ngram", "draft.k=auto"],
+        ["draft=self", "draft.k=auto", "draft.shape=dynamic", "draft.nodes=24"],
+        ["draft=self", "draft.k=auto", STATIC, "draft.widths=[1,1,1,1,1,1,1,1,1,1]"],
+        ["draft=small", STATIC, "draft.paths=[[0],[1],[0,0]]", "verifier=ratio"],
+        ["draft=cascade", "draft.k=auto"],
+        ["draft=cascade", "draft.first=self", "draft.second={name:small,path:x,k:2}"],
+    ],
+)
+def test_sizes_and_shapes_that_pass(overrides):
+    check_options(composed(*overrides))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["draft=none", "+draft.k=auto"], r"draft\.k: no such option"),
+        (["draft=self", "draft.nodes=0"], r"draft\.nodes=0: must be at least 1"),
+        (["draft=self", "draft.shape=tree"], r"draft\.shape=tree: must be one of"),
+        (["draft=self", "draft.widths=[2]"], r"draft\.widths: .* set draft\.shape=static"),
+        (
+            ["draft=self", STATIC, "draft.widths=[1,1,1,1]"],
+            r"draft\.k=3: draft\.widths goes 4 deep",
+        ),
+        (["draft=self", STATIC, "draft.widths=[a]"], r"draft\.widths"),
+        (["draft=self", STATIC, "draft.paths=[[0],[1,0]]"], r"draft\.paths: \[1, 0\] hangs below"),
+        (["draft=cascade", "draft.k=0"], r"draft\.k=0: must be at least 1"),
+        (["draft=cascade", "draft.first={name:ngram,k:0}"], r"draft\.first\.k=0: must be"),
+        (["draft=cascade", "draft.second={name:self,kk:1}"], r"draft\.second\.kk: no such option"),
+        (["draft=cascade", "draft.second={name:self,k:auto}"], r"draft\.second\.k: "),
+        (["draft=cascade", "draft.second=sel"], r"draft=sel: unknown; did you mean self\?"),
+        (["draft=cascade", "draft.second=[1]"], r"draft\.second: give a draft's name"),
+    ],
+)
+def test_sizes_and_shapes_that_do_not(overrides, message):
+    with pytest.raises(UserError, match=message) as error:
+        check_options(composed(*overrides))
+    assert "\n" not in str(error.value)
+
+
 def test_run_options_keep_text_as_it_is():
     cfg = composed()
     cfg["prompt"] = "${not} \\${an} interpolation"

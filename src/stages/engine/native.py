@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from draftmesh.registry import register
+from draftmesh.registry.contracts.adaptive import Adaptive
 from draftmesh.registry.contracts.counters import Counters
 from draftmesh.registry.contracts.draft import Draft
 from draftmesh.registry.contracts.engine import Generation
@@ -55,7 +56,7 @@ class NativeEngine:
 
         Every round each rank enters the same forwards: one full target forward, and before it the
         draft's own target forwards if any rank is drafting. A rank without work enters them with no
-        valid token.
+        valid token. The size of adaptive drafts is agreed on a round ahead.
         """
         counters = Counters()
         clock = Clock(counters, self.target.device)
@@ -68,13 +69,19 @@ class NativeEngine:
             done.append(completion)
             on_finish(completion)
 
+        adaptive = self.draft if isinstance(self.draft, Adaptive) else None
+        size = -1
         while True:
+            if adaptive is not None and size >= 0:
+                adaptive.settle(size)
             if batch is None and waiting:
                 group = [waiting.popleft() for _ in range(min(batch_size, len(waiting)))]
                 batch = self._open(group, counters, clock, finish)
             drafting = batch is not None and batch.prefilled
-            busy, drafts = self.ranks.agree(
-                batch is not None, self.draft.target_forwards if drafting else 0
+            busy, drafts, size = self.ranks.agree(
+                batch is not None,
+                self.draft.target_forwards if drafting else 0,
+                -1 if adaptive is None else adaptive.wish(),
             )
             if not busy:
                 break
