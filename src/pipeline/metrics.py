@@ -22,7 +22,8 @@ def summarise(completions: Sequence[Completion], counters: Counters) -> Metrics:
       pooled over the steps of all sequences (not a mean of means). The prefill, which emits each
       sequence's first token, is no decode step; tokens cut off at a sequence's end do not count.
     - draft_ms, verify_ms, overhead_ms: mean per decode round (one batch through the loop once);
-      draft_s, verify_s, prefill_s, overhead_s, wall_s: their totals.
+      draft_s, verify_s, prefill_s, overhead_s, wall_s: their totals; wait_s: waiting for other
+      ranks to begin a round.
     """
     new_tokens = sum(len(c.token_ids) for c in completions)
     latencies = [c.latency_s for c in completions]
@@ -45,6 +46,7 @@ def summarise(completions: Sequence[Completion], counters: Counters) -> Metrics:
         "draft_s": counters.draft_s,
         "verify_s": counters.verify_s,
         "prefill_s": counters.prefill_s,
+        "wait_s": counters.wait_s,
         "overhead_s": counters.overhead_s,
         "wall_s": counters.wall_s,
     }

@@ -4,11 +4,11 @@ STYLE = """
 :root { color-scheme: light dark;
   --page: #fbfbfa; --card: #fff; --ink: #1d2125; --soft: #5d666f; --line: #e2e5e8;
   --draft: #0f766e; --draft-bg: #c9efe6; --verify: #4f63d2; --prefill: #98a3ae;
-  --overhead: #d08a1d; }
+  --wait: #b8a6c9; --overhead: #d08a1d; }
 @media (prefers-color-scheme: dark) { :root {
   --page: #14171a; --card: #1c2024; --ink: #e4e7ea; --soft: #98a2ac; --line: #30363c;
   --draft: #4fd1bd; --draft-bg: #12483f; --verify: #8d9bf5; --prefill: #6f7a85;
-  --overhead: #e5ab50; } }
+  --wait: #8d7aa3; --overhead: #e5ab50; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
@@ -40,6 +40,7 @@ svg.stretch { width: 100%; height: 30px; border-radius: 6px; } .scroll { overflo
 .draft { fill: var(--draft); background: var(--draft); }
 .verify { fill: var(--verify); background: var(--verify); }
 .prefill { fill: var(--prefill); background: var(--prefill); }
+.wait { fill: var(--wait); background: var(--wait); }
 .overhead { fill: var(--overhead); background: var(--overhead); }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 22px; margin: 12px 0 0; font-size: .9rem;
   color: var(--soft); }

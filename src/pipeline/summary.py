@@ -27,12 +27,16 @@ def number(results: Results, name: str) -> float | None:
 
 
 def shares(results: Results) -> dict[str, float]:
-    """The shares of the loop's time: prefill, draft, verify, overhead; empty if nothing ran."""
+    """The shares of the loop's time: prefill, draft, verify, with several ranks waiting for
+    each other, overhead; empty if nothing ran."""
     wall = number(results, "wall_s")
     if not wall:
         return {}
-    parts = ("prefill", "draft", "verify", "overhead")
-    return {part: (number(results, f"{part}_s") or 0.0) / wall for part in parts}
+    parts = ("prefill", "draft", "verify", "wait", "overhead")
+    found = {part: (number(results, f"{part}_s") or 0.0) / wall for part in parts}
+    if (number(results, "world_size") or 1) == 1:
+        del found["wait"]
+    return found
 
 
 def _speed(results: Results) -> list[Row]:

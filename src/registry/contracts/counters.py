@@ -12,8 +12,9 @@ class Counters:
     (a forward verifies a whole batch). `drafted` are the valid draft nodes, `accepted` those that
     stood. offered_at[d] counts the steps that had a candidate at depth d after accepting everything
     above it, accepted_at[d] those that accepted one there; `first_rejections` is their difference
-    summed. `histogram` maps accepted tokens to steps. Times are seconds of this process: propose
-    and observe; decode-phase target forwards; prefill forwards; everything else.
+    summed. `histogram` maps accepted tokens to steps. Times are seconds of this process: propose and
+    observe; decode-phase target forwards; prefill forwards; waiting for other ranks to begin a round;
+    everything else.
     """
 
     steps: int = 0
@@ -30,6 +31,7 @@ class Counters:
     draft_s: float = 0.0
     verify_s: float = 0.0
     prefill_s: float = 0.0
+    wait_s: float = 0.0
     overhead_s: float = 0.0
 
     @property
@@ -40,7 +42,7 @@ class Counters:
     @property
     def wall_s(self) -> float:
         """All the time of the loop."""
-        return self.prefill_s + self.draft_s + self.verify_s + self.overhead_s
+        return self.prefill_s + self.draft_s + self.verify_s + self.wait_s + self.overhead_s
 
     def merge(self, other: "Counters") -> "Counters":
         """Two data-parallel groups that ran side by side: what happened to sequences adds up;

@@ -78,11 +78,12 @@ class NativeEngine:
                 group = [waiting.popleft() for _ in range(min(batch_size, len(waiting)))]
                 batch = self._open(group, counters, clock, finish)
             drafting = batch is not None and batch.prefilled
-            busy, drafts, size = self.ranks.agree(
-                batch is not None,
-                self.draft.target_forwards if drafting else 0,
-                -1 if adaptive is None else adaptive.wish(),
-            )
+            with clock.measure("wait_s"):
+                busy, drafts, size = self.ranks.agree(
+                    batch is not None,
+                    self.draft.target_forwards if drafting else 0,
+                    -1 if adaptive is None else adaptive.wish(),
+                )
             if not busy:
                 break
             if drafts and not drafting:
@@ -95,7 +96,7 @@ class NativeEngine:
             if not batch.active:
                 batch = None
         total = clock.now() - begin
-        counters.overhead_s = total - counters.draft_s - counters.verify_s - counters.prefill_s
+        counters.overhead_s = total - counters.wall_s
         done.sort(key=lambda completion: completion.request.index)
         return Generation(done, counters, total)
 
