@@ -12,9 +12,9 @@ class Counters:
     (a forward verifies a whole batch). `drafted` are the valid draft nodes, `accepted` those that
     stood. offered_at[d] counts the steps that had a candidate at depth d after accepting everything
     above it, accepted_at[d] those that accepted one there; `first_rejections` is their difference
-    summed. `histogram` maps accepted tokens to steps. Times are seconds of this process: propose and
-    observe; decode-phase target forwards; prefill forwards; waiting for other ranks to begin a round;
-    everything else.
+    summed. `histogram` maps accepted tokens to steps. Times are seconds of this process: propose
+    and observe; decode-phase target forwards; prefill forwards; waiting for other ranks to begin a
+    round; everything else.
     """
 
     steps: int = 0

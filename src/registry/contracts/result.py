@@ -19,9 +19,9 @@ class RunResult:
     `metrics` are further flat names and values, which win over derived ones: numbers and booleans
     become metrics of the tracker, strings tags, and None means that the value does not apply.
     `expert_load` is tokens routed to [layer][expert]; `documents` are further files of the run
-    folder by name: text as it is, anything else as JSON. `lines` are for the terminal. `failed` says
-    why the run must count as failed though it went to its end: its records are written, its exit
-    code is 1.
+    folder by name: text as it is, anything else as JSON. `lines` are for the terminal. `failed`
+    says why the run must count as failed though it went to its end: its records are written, its
+    exit code is 1.
     """
 
     generation: Generation | None = None
