@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -116,6 +117,18 @@ def run_engine(
     judge = build("verifier", {"name": verifier}) if isinstance(verifier, str) else verifier
     engine = NativeEngine(NativeEngine.Config(), checkpoint, target, made, judge, sampler, ranks)
     return engine.generate(asked, batch_size, on_finish)
+
+
+def save_draft(folder: Path, noise: float = 0.0, arch: str = "llama", **options: Any) -> str:
+    """A draft model's folder: a model as `tiny(arch, **options)` would be, with noise of this
+    deviation on its LM head."""
+    checkpoint = Tiny(Tiny.Config(arch=arch, **{**SIZE, **options})).load()
+    head = checkpoint.model.get_output_embeddings().weight
+    generator = torch.Generator().manual_seed(5)
+    head += noise * torch.randn(head.shape, generator=generator, dtype=head.dtype)
+    checkpoint.model.save_pretrained(folder)
+    checkpoint.tokenizer.save_pretrained(folder)
+    return str(folder)
 
 
 def _draft(node: Mapping[str, Any], context: DraftContext) -> Draft:

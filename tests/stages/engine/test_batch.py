@@ -8,14 +8,14 @@ import pytest
 from harness import PROMPTS, generate, requests, run_engine, tiny, tokens, with_eos
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted import CHAIN, TREE, ScriptedDraft
+from known_draft import CHAIN, TREE, KnownDraft
 
 NEW = 13
 SAMPLING = {"temperature": 0.8, "top_p": 0.9, "repetition_penalty": 1.2}
 
 
 def scripted(known, hits, parents=CHAIN):
-    return lambda context: ScriptedDraft(context, known, hits, parents)
+    return lambda context: KnownDraft(context, known, hits, parents)
 
 
 @cache
@@ -66,7 +66,7 @@ def test_no_draft_is_longer_than_what_may_still_be_emitted():
     made = []
 
     def build(context):
-        made.append(ScriptedDraft(context, known, (0,)))
+        made.append(KnownDraft(context, known, (0,)))
         return made[0]
 
     run_engine(setup, requests(PROMPTS[:1], max_new_tokens=7), build)

@@ -32,7 +32,7 @@ def right_nodes(parents: Sequence[int]) -> list[int]:
     return found[::-1]
 
 
-class ScriptedDraft:
+class KnownDraft:
     """Proposes trees of one shape along which known continuations run, and wrong tokens elsewhere.
 
     known[i] is what the request with index i would become. In its n-th proposal the first
