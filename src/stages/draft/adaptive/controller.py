@@ -15,13 +15,15 @@ USUAL = 4
 class Round:
     """What happened in a round: the size of the drafts, and per row budget and accepted tokens.
 
-    `seconds` is None where the time does not tell (the first round of another size has to make up
-    for what the draft has missed; the last tokens of a sequence take shorter drafts).
+    `drafted`: whether any row had a proposal. `seconds` is None where the time does not tell: the
+    first round of another size has to make up for what the draft has missed, the last tokens of a
+    sequence take shorter drafts.
     """
 
     size: int
     budgets: Sequence[int]
     accepted: Sequence[int]
+    drafted: bool
     seconds: float | None
 
 
@@ -43,7 +45,7 @@ class Controller:
         rows = len(done.accepted).bit_length()
         if rows not in self.lanes:
             self.lanes[rows] = Lane(self.survival, self.usual)
-        self.lanes[rows].record(done.size, done.seconds)
+        self.lanes[rows].record(done.size, done.seconds, done.drafted)
         self.wished = self.lanes[rows].wished
 
     @property

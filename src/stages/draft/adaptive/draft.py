@@ -21,6 +21,7 @@ class Open:
     size: int
     settled: bool
     budgets: list[int]
+    drafted: bool = False
     accepted: list[int] | None = None
 
 
@@ -74,7 +75,9 @@ class AdaptiveDraft:
         self.settled = True
         if self.size == 0:
             return Proposal.empty(len(budget), budget.device)
-        return self.inner.propose(budget.clamp(max=self.size))
+        proposal = self.inner.propose(budget.clamp(max=self.size))
+        self.round.drafted = proposal.size > 0 and bool(proposal.valid.any())
+        return proposal
 
     def _close(self, now: float) -> None:
         done = self.round
@@ -82,7 +85,7 @@ class AdaptiveDraft:
             return
         telling = done.settled and max(done.budgets, default=0) >= done.size
         seconds = now - done.started if telling else None
-        self.controller.record(Round(done.size, done.budgets, done.accepted, seconds))
+        self.controller.record(Round(done.size, done.budgets, done.accepted, done.drafted, seconds))
 
     def drop(self, keep: Tensor) -> None:
         """Forget the dropped rows."""

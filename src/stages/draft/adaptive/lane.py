@@ -28,12 +28,12 @@ class Lane:
         self._period = PERIOD
         self._used_at: dict[int, int] = {}
 
-    def record(self, size: int, seconds: float | None) -> None:
+    def record(self, size: int, seconds: float | None, drafted: bool) -> None:
         """Learn from a round, and decide on the next."""
         self.rounds += 1
         self._used_at[size] = self.rounds
         if seconds is not None:
-            self.costs.record(size, seconds)
+            self.costs.record(size, seconds, drafted)
         self._at_wished += size == self.wished
         begun = len(self.costs.measured) < 2
         if (begun or self.wished != self.best) and self._at_wished < TRIAL:

@@ -40,7 +40,9 @@ class World:
                 noise *= 4  # a hiccup of the machine
             seconds = self.cost(self.size) * noise / 1e3 if self.settled else None
             wished = self.controller.wished  # agreed on before the round is over
-            self.controller.record(Round(self.size, [99] * self.rows, accepted, seconds))
+            self.controller.record(
+                Round(self.size, [99] * self.rows, accepted, self.size > 0, seconds)
+            )
             self.settled = wished == self.size
             self.size = wished
 

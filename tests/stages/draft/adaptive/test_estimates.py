@@ -48,19 +48,28 @@ def test_the_past_is_forgotten():
     assert survival.reached(1)[0] > 0.95
 
 
-def test_costs_are_medians_with_lines_between():
+def test_rounds_that_draft_and_rounds_that_do_not_are_weighed():
     costs = Costs()
-    for seconds in (1.0, 1.0, 50.0):
-        costs.record(0, seconds)
-    costs.record(4, 3.0)
+    for seconds in (1.0, 1.0, 1.0, 90.0, 1.0, 1.0):
+        costs.record(2, seconds, drafted=False)
+    for seconds in (4.0, 70.0, 4.0):
+        costs.record(2, seconds, drafted=True)
+    assert costs.seconds(2) == pytest.approx((6 * 1.0 + 3 * 4.0) / 9)
+
+
+def test_sizes_not_measured_lie_between_their_neighbours():
+    costs = Costs()
+    for _ in range(3):
+        costs.record(0, 1.0, drafted=True)
+    costs.record(4, 3.0, drafted=True)
     assert costs.measured == [0]
-    costs.record(4, 3.0)
+    costs.record(4, 3.0, drafted=True)
     assert costs.measured == [0, 4]
     assert [costs.seconds(size) for size in (0, 2, 4, 6)] == [1.0, 2.0, 3.0, 4.0]
     for _ in range(2):
-        costs.record(2, 0.5)
+        costs.record(2, 0.5, drafted=True)
     assert costs.seconds(2) == 0.5
     assert costs.seconds(1) == 0.75
-    for _ in range(20):
-        costs.record(4, 0.1)
-    assert costs.seconds(8) == 0.1, "more drafts never cost less than measured"
+    for _ in range(32):
+        costs.record(4, 0.1, drafted=True)
+    assert costs.seconds(8) == pytest.approx(0.1), "more drafts never cost less than measured"
