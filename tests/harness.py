@@ -17,6 +17,7 @@ from draftmesh.registry.contracts.request import Completion, Request
 from draftmesh.registry.contracts.stage import Checkpoint, DraftContext
 from draftmesh.registry.contracts.verifier import Verifier
 from draftmesh.stages.engine.native import NativeEngine
+from draftmesh.stages.model.progress import quiet
 from draftmesh.stages.model.target import HFTarget
 from draftmesh.stages.model.tiny import Tiny
 from draftmesh.stages.parallel.ranks import Solo
@@ -126,7 +127,8 @@ def save_draft(folder: Path, noise: float = 0.0, arch: str = "llama", **options:
     head = checkpoint.model.get_output_embeddings().weight
     generator = torch.Generator().manual_seed(5)
     head += noise * torch.randn(head.shape, generator=generator, dtype=head.dtype)
-    checkpoint.model.save_pretrained(folder)
+    with quiet():
+        checkpoint.model.save_pretrained(folder)
     checkpoint.tokenizer.save_pretrained(folder)
     return str(folder)
 
