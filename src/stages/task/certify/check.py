@@ -1,8 +1,8 @@
 """What a certificate consists of, before it is done."""
 
+from collections.abc import Callable
 from typing import Protocol
 
-from draftmesh.stages.task.certify.clock import Clock
 from draftmesh.stages.task.certify.part import Part
 
 
@@ -14,6 +14,6 @@ class Check(Protocol):
     cost: float
     """Seconds that it takes in full, as far as measured."""
 
-    def run(self, seconds: float, clock: Clock) -> Part:
-        """Do it in about `seconds`, smaller if need be, and say so."""
+    def run(self, seconds: float, late: Callable[[], bool]) -> Part:
+        """Do it in about `seconds`, smaller if need be, stop when it is `late`, and say so."""
         ...

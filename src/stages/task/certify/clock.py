@@ -5,9 +5,6 @@ from time import perf_counter
 
 from draftmesh.registry.contracts.ranks import Ranks
 
-PATIENCE = 1.5
-"""How far a check may run over its share while the budget lasts: estimates are not exact."""
-
 
 class Clock:
     """Seconds since the start; a budget ends on every rank at once. Methods are called by every
@@ -26,7 +23,6 @@ class Clock:
         """Seconds of the budget that are left, at least 0."""
         return max(0.0, self.budget - self.spent())
 
-    def late(self, seconds: float) -> Callable[[], bool]:
-        """Whether a check that starts now and was given `seconds` should stop."""
-        end = min(self.spent() + PATIENCE * seconds, self.budget)
-        return lambda: self.spent() > end
+    def late(self, reserved: float) -> Callable[[], bool]:
+        """Whether less than `reserved` seconds of the budget, which later checks need, are left."""
+        return lambda: self.spent() > self.budget - reserved

@@ -1,15 +1,14 @@
 """Goodness of fit as a check."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 
 from draftmesh.registry.contracts.request import Request
 from draftmesh.registry.contracts.task import Pipeline
 from draftmesh.stages.task.certify.cells import CELLS
-from draftmesh.stages.task.certify.clock import Clock
 from draftmesh.stages.task.certify.draws import Drawing
 from draftmesh.stages.task.certify.goodness import goodness
-from draftmesh.stages.task.certify.part import Part
+from draftmesh.stages.task.certify.part import Part, untested
 from draftmesh.stages.task.certify.power import detectable, draws_needed
 
 TITLE = "goodness of fit of the first two drafted tokens"
@@ -35,13 +34,13 @@ class DrawCheck:
         self.needed = draws_needed(distance, CELLS, significance)
         self.cost = self.needed * self.drawing.seconds_per_draw
 
-    def run(self, seconds: float, clock: Clock) -> Part:
+    def run(self, seconds: float, late: Callable[[], bool]) -> Part:
         """As many draws as fit; fewer detect only larger differences."""
         begin = perf_counter()
-        fitting = int(seconds / self.drawing.seconds_per_draw)
-        count = min(self.needed, max(fitting, FEWEST))
+        share = 1.0 if seconds >= self.cost else seconds / self.cost
+        count = max(int(share * self.needed), FEWEST)
         reference = self.drawing.reference(self.prefix)
-        draws = self.drawing.run(self.prefix, count, clock.late(seconds))
+        draws = self.drawing.run(self.prefix, count, late)
         if self.pipeline.ranks.rank > 0:
             return Part("fit", TITLE, None, "done by rank 0")
         if self.prefix.tokens not in draws.loop:
@@ -55,7 +54,7 @@ class DrawCheck:
                 f"variation of {seen:.2g} instead of {self.distance:g}"
             )
         if self.pipeline.main_draft.depth and not draws.counters.accepted:
-            notes.append(f"none of {draws.counters.drafted:,} drafted tokens was accepted")
+            notes.append(untested(draws.counters))
         dtype = self.pipeline.target.dtype
         return Part(
             "fit",

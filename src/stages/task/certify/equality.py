@@ -29,12 +29,6 @@ class Equality:
         """The divergences that rounding cannot explain."""
         return [judged for judged in self.diverged if not judged.explained]
 
-    @property
-    def drafted(self) -> str:
-        """How much the comparison tells about the draft, in words."""
-        c = self.counters
-        return f"{c.accepted} of {c.drafted} drafted tokens accepted" if c.drafted else "no drafts"
-
 
 class Comparison:
     """The configured method and plain decoding of the same pipeline, on the same requests.

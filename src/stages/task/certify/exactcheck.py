@@ -1,17 +1,16 @@
 """The exact test as a check."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
 from draftmesh.registry.contracts.request import Request
 from draftmesh.registry.contracts.task import Pipeline
-from draftmesh.stages.task.certify.clock import Clock
 from draftmesh.stages.task.certify.exact import TITLE, exact_test
 from draftmesh.stages.task.certify.part import Part
 from draftmesh.stages.task.certify.prefix import pieces, prefix
 from draftmesh.stages.task.certify.shape import Shape
 from draftmesh.stages.task.certify.watch import Watched
-from draftmesh.stages.task.certify.whole import WholeDraft
+from draftmesh.stages.task.certify.whole import WholeDraft, keep_largest
 
 TOKENS = 4
 SECONDS = 3.0
@@ -25,20 +24,26 @@ class ExactCheck:
     def __init__(self, pipeline: Pipeline, requests: Sequence[Request]) -> None:
         self.pipeline = pipeline
         self.cost = SECONDS
-        self.shape, self.note = self._shape(requests)
+        self.shapes = self._shapes(requests)
 
-    def run(self, seconds: float, clock: Clock) -> Part:
+    def run(self, seconds: float, late: Callable[[], bool]) -> Part:
         """Rank 0 lists the outcomes; it never takes long."""
         pipeline = self.pipeline
         if pipeline.ranks.rank > 0:
             return Part("exact", TITLE, None, "done by rank 0")
-        part = exact_test(pipeline.verifier, pipeline.spec.sampling, self.shape)
-        return replace(part, notes=(self.note,)) if self.note else part
+        shapes, notes = self.shapes, tuple[str, ...]()
+        if not shapes:
+            depth = pipeline.main_draft.depth
+            shapes = [Shape(tuple(range(-1, depth - 1)), (False,) * depth)]
+            notes = ("the draft proposed nothing for the prompts; a chain was taken instead",)
+        part = exact_test(pipeline.verifier, pipeline.spec.sampling, shapes)
+        return replace(part, notes=notes)
 
-    def _shape(self, requests: Sequence[Request]) -> tuple[Shape, str | None]:
+    def _shapes(self, requests: Sequence[Request]) -> list[Shape]:
+        """Of each kind that the draft proposes on all ranks (on rank 0)."""
         pipeline, draft = self.pipeline, self.pipeline.main_draft
         if draft.depth == 0:
-            return Shape(), None
+            return [Shape()]
         longest = max(len(r.token_ids) for r in requests) + TOKENS
         whole = WholeDraft(draft, max(1, pipeline.target.context - longest - 1))
         short = [replace(r, max_new_tokens=TOKENS) for r in requests]
@@ -47,8 +52,8 @@ class ExactCheck:
         forced = {begun.prompt: begun.forced for begun in twice}
         watched = Watched(pipeline.sampler, (), forced)
         pipeline.generate(pipeline.engine_with(whole, None, watched), short)
-        seen = [shape for shape in pipeline.ranks.gather(whole.shape) or [] if shape is not None]
-        if seen:
-            return max(seen, key=lambda shape: len(shape.parents)), None
-        chain = Shape(tuple(range(-1, draft.depth - 1)), (False,) * draft.depth)
-        return chain, "the draft proposed nothing for the prompts; a chain was taken instead"
+        found: dict[Hashable, Shape] = {}
+        for shapes in pipeline.ranks.gather(whole.shapes) or []:
+            for shape in shapes.values():
+                keep_largest(found, shape)
+        return list(found.values())

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from draftmesh.registry.contracts.counters import Counters
 from draftmesh.registry.contracts.tracking import Scalar
 
 
@@ -23,3 +24,10 @@ class Part:
     data: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Scalar] = field(default_factory=dict)
     seconds: float = 0.0
+
+
+def untested(counters: Counters) -> str:
+    """A note: nothing was accepted, so that the part tells little about accepted drafts."""
+    if not counters.drafted:
+        return "the draft proposed nothing"
+    return f"none of {counters.drafted:,} drafted tokens was accepted"

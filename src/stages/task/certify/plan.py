@@ -1,6 +1,6 @@
 """Which checks a configuration needs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -10,7 +10,6 @@ from draftmesh.registry import get
 from draftmesh.registry.contracts.request import Request
 from draftmesh.registry.contracts.task import Pipeline
 from draftmesh.stages.task.certify.check import Check
-from draftmesh.stages.task.certify.clock import Clock
 from draftmesh.stages.task.certify.drawcheck import DrawCheck
 from draftmesh.stages.task.certify.exactcheck import ExactCheck
 from draftmesh.stages.task.certify.float64 import in_float64
@@ -29,7 +28,7 @@ class LeftOut:
     def __init__(self, name: str, title: str, why: str) -> None:
         self.name, self.title, self.why = name, title, why
 
-    def run(self, seconds: float, clock: Clock) -> Part:
+    def run(self, seconds: float, late: Callable[[], bool]) -> Part:
         """Only says so."""
         return Part(self.name, self.title, None, "left out", (self.why,))
 

@@ -40,6 +40,11 @@ class Shape:
         )
 
     @property
+    def kind(self) -> tuple[bool, frozenset[bool], bool, bool]:
+        """What a verifier may treat differently."""
+        return self.branching, frozenset(self.drawn), self.replacement, self.fixed_shape
+
+    @property
     def depths(self) -> list[int]:
         """Depth of each node; 1 below the root."""
         depths: list[int] = []

@@ -1,14 +1,13 @@
 """Token equality as a check."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import perf_counter
 
 from draftmesh.registry.contracts.request import Request
 from draftmesh.registry.contracts.task import Pipeline
-from draftmesh.stages.task.certify.clock import Clock
 from draftmesh.stages.task.certify.equality import Comparison, Equality
-from draftmesh.stages.task.certify.part import Part
+from draftmesh.stages.task.certify.part import Part, untested
 from draftmesh.stages.task.certify.sizes import fit_requests
 
 TRIAL_TOKENS = 6
@@ -40,14 +39,18 @@ class TokenCheck:
         self.pace = self._pace()
         self.cost = self.pace * sum(r.max_new_tokens for r in requests)
 
-    def run(self, seconds: float, clock: Clock) -> Part:
+    def run(self, seconds: float, late: Callable[[], bool]) -> Part:
         """Compare as many prompts as fit."""
         begin = perf_counter()
-        sized = fit_requests(self.requests, seconds / self.pace)
+        wanted = sum(r.max_new_tokens for r in self.requests)
+        share = 1.0 if seconds >= self.cost else seconds / self.cost
+        sized = fit_requests(self.requests, share * wanted)
         notes = [*self.notes, *([f"{sized.note} (task.budget)"] if sized.note else [])]
-        found = self.comparison.run(sized.requests, clock.late(seconds))
+        found = self.comparison.run(sized.requests, late)
         if found.prompts < len(sized.requests):
             notes.append(f"stopped after {found.prompts} prompts (task.budget)")
+        if self.must and self.pipeline.main_draft.depth and not found.counters.accepted:
+            notes.append(untested(found.counters))
         return Part(
             self.name,
             self.title,

@@ -1,5 +1,7 @@
 """A draft that always proposes as far as it can, and shows what its proposals look like."""
 
+from collections.abc import Hashable
+
 import torch
 from torch import Tensor
 
@@ -11,7 +13,7 @@ class WholeDraft:
     """Passes everything on to a draft, except for the budget of a sequence that is about to end.
 
     So two tokens are enough to test proposals of full depth, as they occur in the middle of a
-    completion. `shape` is that of the largest proposal so far.
+    completion. `shapes` are the largest proposals so far of each kind (see Shape.kind).
     """
 
     def __init__(self, draft: Draft, depth: int) -> None:
@@ -19,7 +21,7 @@ class WholeDraft:
         self.capture, self.nodes = draft.capture, draft.nodes
         self.depth, self.target_forwards = draft.depth, draft.target_forwards
         self._budget = min(draft.depth, depth)
-        self.shape: Shape | None = None
+        self.shapes: dict[Hashable, Shape] = {}
 
     def start(self, rows: Rows) -> None:
         """See Draft."""
@@ -33,10 +35,7 @@ class WholeDraft:
         """A proposal of full depth."""
         proposal = self.draft.propose(torch.full_like(budget, self._budget))
         if proposal.size:
-            largest = int(proposal.valid.sum(1).argmax())
-            shape = Shape.of(proposal, largest)
-            if self.shape is None or len(shape.parents) > len(self.shape.parents):
-                self.shape = shape
+            keep_largest(self.shapes, Shape.of(proposal, int(proposal.valid.sum(1).argmax())))
         return proposal
 
     def drop(self, keep: Tensor) -> None:
@@ -46,3 +45,10 @@ class WholeDraft:
     def idle(self) -> None:
         """See Draft."""
         self.draft.idle()
+
+
+def keep_largest(shapes: dict[Hashable, Shape], shape: Shape) -> None:
+    """Put a shape among the largest ones of each kind; an empty one is none."""
+    before = shapes.get(shape.kind)
+    if shape.parents and (before is None or len(before.parents) < len(shape.parents)):
+        shapes[shape.kind] = shape
