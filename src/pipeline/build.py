@@ -103,7 +103,7 @@ class BuiltPipeline:
     def draft(self, node: Node) -> Draft:
         """A draft built for this target; refused if the model can't do what the draft needs."""
         cls = get("draft", node["name"])
-        automatic, node = is_automatic(node), at_most(node)
+        automatic, node = is_automatic(node), at_most(node, self.target.context)
         model = type(self.target.model).__name__
         if not self.target.speculative and node["name"] != "none":
             raise UserError(f"{model} {self.abilities.obstacle}: use draft=none")

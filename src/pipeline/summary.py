@@ -73,7 +73,14 @@ def _acceptance(results: Results) -> list[Row]:
     return [
         Row("mean acceptance length", f"{length:.2f}", "tokens per step, bonus included"),
         Row("acceptance rate", f"{rate:.1%}", note if _drafts(results) else "nothing was drafted"),
+        *_chosen(results),
     ]
+
+
+def _chosen(results: Results) -> list[Row]:
+    """What draft.k=auto came to."""
+    k = number(results, "chosen_k")
+    return [] if k is None else [Row("chosen k", f"{k:.0f}", str(results["chosen_k_reason"]))]
 
 
 def _time(results: Results) -> list[Row]:

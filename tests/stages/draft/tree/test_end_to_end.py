@@ -122,3 +122,16 @@ def test_self_speculation_resumes_unless_the_tree_was_reordered(shape):
     if setup.target.ran[-1] == 3:  # nothing left to draft before the last token
         setup.target.ran.pop()
     assert set(setup.target.ran) == ({1, 3} if shape == "dynamic" else {1, 2})
+
+
+@pytest.mark.parametrize("shape", ["static", "dynamic"])
+@pytest.mark.parametrize("arch", ["mistral", "gpt_oss"])
+def test_trees_reach_past_windows_and_up_to_the_context(arch, shape):
+    setup = tiny(arch, context=32)
+    long = requests(max_new_tokens=60)
+    plain = tokens(run_engine(setup, long, None, batch_size=5))
+    assert max(map(len, plain)) > 25
+    for node in ({"name": "scripted", "noise": 0.5}, {"name": "self"}):
+        found = run_engine(setup, long, {**node, **SHAPES[shape]}, batch_size=5)
+        assert tokens(found) == plain
+        assert found.counters.accepted > 0
