@@ -8,13 +8,13 @@ from draftmesh.registry import UserError
 
 
 def test_a_run_gets_a_plain_config_and_its_own_folder(call, pipeline):
-    first, second = call("draft.k=3", "hydra.job.chdir=false"), call()
+    first, second = call("draft=ngram", "draft.k=3", "hydra.job.chdir=false"), call()
     (cfg, run_dir), (_, other_dir) = pipeline.calls
     assert (first.code, second.code) == (0, 0)
     assert type(cfg) is dict
     assert cfg["draft"] == {"name": "ngram", "k": 3, "min_match": 2, "max_match": 4}
     assert "hydra" not in cfg
-    assert pipeline.choices["draft"] == "ngram"
+    assert pipeline.choices["draft"] == "eagle"
     assert "hydra/launcher" not in pipeline.choices
     assert run_dir != other_dir
     assert run_dir.is_relative_to(Path.cwd() / "outputs")

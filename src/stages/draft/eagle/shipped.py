@@ -29,6 +29,7 @@ def shipped_head(kind: str, model: str, path: str | None) -> Path:
         if card.get("draftmesh_draft") == kind and card.get("target") == model:
             return config.parent
     raise UserError(
-        f"draft={kind}: no head comes with DraftMesh for model {model}; give draft.path=<folder>, "
-        f"or train one with: python run.py task=train draft={kind} data=jsonl data.path=<chats>"
+        f"draft={kind}: no head comes with DraftMesh for model {model}; choose draft=ngram, which "
+        f"needs none, give draft.path=<folder>, or train one with: python run.py task=train "
+        f"draft={kind} data=jsonl data.path=<chats>"
     )
