@@ -30,9 +30,10 @@ class Entry:
         """The class as "module:Class", without importing it."""
         if isinstance(self.target, str):
             return self.target
-        if isinstance(self.target, EntryPoint):
-            return self.target.value.replace(" ", "")
-        return f"{self.target.__module__}:{self.target.__qualname__}"
+        if isinstance(self.target, type):
+            return f"{self.target.__module__}:{self.target.__qualname__}"
+        # No isinstance test: once imported, the importlib_metadata backport hands out its own.
+        return self.target.value.replace(" ", "")
 
     def same(self, other: "Entry") -> bool:
         """Whether both lead to one class (which a package may re-export from a module below it)."""

@@ -64,7 +64,7 @@ def test_ep2tp2(tmp_path, single):
 
 def test_a_killed_rank_ends_the_run(tmp_path):
     process = subprocess.Popen(
-        command(tmp_path, "model=tiny_mixtral", "draft=ngram", "parallel=ep2", "max_new_tokens=400"),
+        command(tmp_path, "model=tiny_mixtral", "draft=none", "parallel=ep2", "max_new_tokens=400"),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

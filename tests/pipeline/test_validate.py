@@ -49,7 +49,7 @@ def test_good_configurations_pass(overrides):
         ("+draft.kk=3", r"draft\.kk: no such option; did you mean draft\.k\?"),
         ("draft.name=ngrm", r"draft=ngrm: unknown; did you mean ngram\?"),
         ("~draft", r"draft: one option of the group is needed"),
-        ("draft.min_match=9", r"draft\.min_match"),
+        ("sampling.min_p=2", r"sampling\.min_p"),
         ("sampling.temperature=-0.1", r"sampling\.temperature=-0\.1"),
         ("sampling.top_p=0", r"sampling\.top_p=0"),
         ("sampling.top_p=1.1", r"sampling\.top_p=1\.1"),
@@ -178,3 +178,8 @@ def test_run_options_keep_text_as_it_is():
     cfg = composed()
     cfg["prompt"] = "${not} \\${an} interpolation"
     assert run_options(cfg).prompt == cfg["prompt"]
+
+
+def test_lengths_of_ngrams_fit_each_other():
+    with pytest.raises(UserError, match=r"draft\.min_match"):
+        check_options(composed("draft=ngram", "draft.min_match=9"))

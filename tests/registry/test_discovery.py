@@ -2,6 +2,7 @@ import pytest
 
 from draftmesh.registry import Registry, UserError, discovery
 from draftmesh.registry.discovery import SWITCH, config_packages, discover
+from draftmesh.registry.entry import Entry
 
 
 @pytest.fixture
@@ -71,3 +72,13 @@ def test_config_packages(install):
 def test_kinds_that_do_not_exist_are_ignored(install):
     install("acme", "[draftmesh.nonsense]\na = acme:A\n")
     assert discover() == []
+
+
+def test_entry_points_of_the_backport_are_understood(install):
+    class Point:
+        """As importlib_metadata's: not an importlib.metadata.EntryPoint."""
+
+        value = "acme : Draft"
+
+    registry = Registry(discover=lambda: [Entry("draft", "fast", Point(), "acme 1.0")])
+    assert registry.describe("draft")[-1].address == "acme:Draft"
