@@ -112,7 +112,10 @@ def _exactness(results: Results) -> list[Row]:
     elif state == "checked":
         rows.append(Row("exactness", "checked", "every token equals plain decoding's"))
     elif state == "diverged" and match is not None:
-        rows.append(Row("exactness", "diverged", f"{match:.0%} of prompts equal plain decoding's"))
+        note = f"{match:.0%} of prompts equal plain decoding's"
+        if results.get("dtype") in ("bfloat16", "float16", "float32"):
+            note += f"; {results['dtype']} rounding turns near-ties, task=certify tells them apart"
+        rows.append(Row("exactness", "diverged", note))
     elif state == "unchecked" and _drafts(results):
         rows.append(Row("exactness", "unchecked", _how_to_check(results)))
     if results.get("lossy") is True:
