@@ -3,10 +3,13 @@
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from draftmesh.stages.task.certify.power import tail
 
-CELLS = 16
+K = TypeVar("K", bound=Hashable)
+
+CELLS = 10
 LEAST = 10.0
 """Expected draws of a cell; less likely outcomes are pooled."""
 
@@ -26,7 +29,7 @@ class Fit:
     distance: float
 
 
-def fit(probabilities: Mapping[Hashable, float], observed: Counter[Hashable], draws: int) -> Fit:
+def fit(probabilities: Mapping[K, float], observed: Counter[K], draws: int) -> Fit:
     """Test `draws` outcomes against the probabilities of the likely ones; the rest is the tail."""
     likely = sorted(probabilities, key=probabilities.__getitem__, reverse=True)
     kept = [key for key in likely[: CELLS - 1] if draws * probabilities[key] >= LEAST]

@@ -19,7 +19,6 @@ from draftmesh.stages.task.certify.whole import WholeDraft
 
 NEW_TOKENS = 3
 """The forced one and the two that are tested."""
-TRIES = 16
 TRIAL_NUMBERS = 1 << 20
 """Request numbers of trials start here, so that no draw of the test repeats their noise."""
 FIRST_TOKENS = 16
@@ -51,7 +50,8 @@ class Drawing:
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
         target, draft = pipeline.target, pipeline.main_draft
-        self.draft = WholeDraft(draft, target.context - LONGEST - NEW_TOKENS - 1)
+        room = target.context - LONGEST - NEW_TOKENS - 1
+        self.draft = WholeDraft(draft, room, target.vocab_size)
         row = 4 * target.vocab_size * (draft.nodes + 1)
         self.rows = max(1, min(MOST_ROWS, LOGITS_BYTES // row))
         self.together = self.rows * pipeline.ranks.dp
@@ -60,15 +60,24 @@ class Drawing:
     def choose(self, requests: Sequence[Request]) -> Prefix:
         """The piece of the prompts that tests the draft best; also measures what a draw costs."""
         candidates = self._candidates(pieces(requests, self.pipeline.checkpoint.eos_ids))
-        scores, number = [], TRIAL_NUMBERS
-        for candidate in candidates:
-            watched = Watched(self.pipeline.sampler, (), _forced(candidate))
-            trial = self._requests(candidate, range(number, number + TRIES))
-            scores.append(interest(self._generate(trial, watched)))
-            number += TRIES
+        watched = Watched(
+            self.pipeline.sampler, [c.tokens for c in candidates], _forced(*candidates)
+        )
+        numbers = range(TRIAL_NUMBERS, TRIAL_NUMBERS + len(candidates))
+        trial = [r for c, n in zip(candidates, numbers, strict=True) for r in self._requests(c, n)]
+        firsts: dict[Place, Tensor] = {}
+        for start in range(0, len(trial), self.together):
+            self._generate(trial[start : start + self.together], watched)
+            for found in self.pipeline.ranks.gather(self.draft.firsts) or []:
+                firsts |= found
+        seen = watched.means(self.pipeline.ranks)
+        scores = [
+            interest(seen[c.tokens], firsts.get(c.prompt)) if c.tokens in seen else 0.0
+            for c in candidates
+        ]
         best = max(range(len(candidates)), key=scores.__getitem__)
         ((best,),) = share(self.pipeline.ranks, [[best]])
-        self._measure(candidates[best], number)
+        self._measure(candidates[best])
         return candidates[best]
 
     def reference(self, chosen: Prefix) -> dict[Place, Tensor]:
@@ -98,8 +107,8 @@ class Drawing:
         while result.asked < count:
             if result.asked and late():
                 break
-            numbers = range(result.asked, result.asked + self.together)
-            done = self._generate(self._requests(chosen, numbers), watched)
+            asked = self._requests(chosen, result.asked, self.together)
+            done = self._generate(asked, watched)
             result.asked += self.together
             result.counters = result.counters.merge(done.counters)
             result.pairs.update(_pair(c, chosen.forced) for c in done.completions)
@@ -118,17 +127,19 @@ class Drawing:
             for piece, (token,) in zip(some, likely, strict=True)
             if token not in ends
         ]
-        return [prefix(tokens) for tokens in (*some, *again)]
+        found = [prefix(tokens) for tokens in (*some, *again)]
+        return list({begun.prompt: begun for begun in found}.values())
 
-    def _measure(self, chosen: Prefix, first: int) -> None:
+    def _measure(self, chosen: Prefix) -> None:
         watched = Watched(self.pipeline.sampler, (chosen.tokens,), _forced(chosen))
         begin = perf_counter()
-        self._generate(self._requests(chosen, range(first, first + self.together)), watched)
+        self._generate(self._requests(chosen, 2 * TRIAL_NUMBERS, self.together), watched)
         microseconds = int(1e6 * (perf_counter() - begin))
         (agreed,) = self.pipeline.ranks.agree(microseconds)
         self.seconds_per_draw = agreed / 1e6 / self.together
 
-    def _requests(self, chosen: Prefix, numbers: range) -> list[Request]:
+    def _requests(self, chosen: Prefix, first: int, count: int = 1) -> list[Request]:
+        numbers = range(first, first + count)
         return chosen.requests(numbers, self.pipeline.spec.seed, NEW_TOKENS)
 
     def _generate(self, requests: Sequence[Request], watched: Watched) -> Generation:
@@ -145,8 +156,8 @@ class Drawing:
         return watched.means(pipeline.ranks)
 
 
-def _forced(chosen: Prefix) -> Mapping[Place, int]:
-    return {chosen.prompt: chosen.forced}
+def _forced(*prefixes: Prefix) -> Mapping[Place, int]:
+    return {prefix.prompt: prefix.forced for prefix in prefixes}
 
 
 def _pair(completion: Completion, forced: int) -> Pair:

@@ -17,11 +17,17 @@ from draftmesh.stages.task.certify.watch import Place, Watched
 
 @dataclass
 class Equality:
-    """What became of the prompts that were compared (on rank 0; elsewhere counts only)."""
+    """What became of the prompts that were compared (on rank 0; elsewhere this rank's own).
+
+    counters: of the configured method; reading_s, writing_s: seconds of prefills and of the rest,
+    both sides together.
+    """
 
     prompts: int = 0
     tokens: int = 0
     counters: Counters = field(default_factory=Counters)
+    reading_s: float = 0.0
+    writing_s: float = 0.0
     diverged: list[Judged] = field(default_factory=list)
 
     @property
@@ -63,6 +69,9 @@ class Comparison:
         result.prompts += len(requests)
         result.tokens += sum(len(c.token_ids) for c in plain.completions)
         result.counters = result.counters.merge(ours.counters)
+        for counters in (ours.counters, plain.counters):
+            result.reading_s += counters.prefill_s
+            result.writing_s += counters.wall_s - counters.prefill_s
         places = share(self.pipeline.ranks, [divergence.place for divergence in found])
         if places:
             result.diverged += self._judge(found, requests, [tuple(place) for place in places])

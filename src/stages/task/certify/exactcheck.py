@@ -45,7 +45,8 @@ class ExactCheck:
         if draft.depth == 0:
             return [Shape()]
         longest = max(len(r.token_ids) for r in requests) + TOKENS
-        whole = WholeDraft(draft, max(1, pipeline.target.context - longest - 1))
+        room = max(1, pipeline.target.context - longest - 1)
+        whole = WholeDraft(draft, room, pipeline.target.vocab_size)
         short = [replace(r, max_new_tokens=TOKENS) for r in requests]
         twice = [prefix(2 * piece) for piece in pieces(requests, pipeline.checkpoint.eos_ids)]
         short += [replace(short[0], token_ids=begun.prompt) for begun in twice]

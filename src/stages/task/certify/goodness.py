@@ -1,7 +1,6 @@
 """Whether many draws after a forced prefix come from the target's distribution."""
 
 from collections import Counter
-from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,7 +8,7 @@ import torch
 from torch import Tensor
 
 from draftmesh.stages.task.certify.cells import CELLS, Fit, fit
-from draftmesh.stages.task.certify.draws import Draws
+from draftmesh.stages.task.certify.draws import Draws, Pair
 from draftmesh.stages.task.certify.power import detectable
 from draftmesh.stages.task.certify.prefix import Prefix
 from draftmesh.stages.task.certify.rounding import DISTANCES
@@ -78,18 +77,17 @@ def goodness(draws: Draws, prefix: Prefix, reference: dict[Place, Tensor]) -> Go
     here = draws.loop[start]
     after = {place[-1]: seen for place, seen in draws.loop.items() if place != start}
     count = draws.pairs.total()
-    firsts = Counter[Hashable]()
+    firsts = Counter[int]()
     for (token, _), times in draws.pairs.items():
         firsts[token] += times
-    pairs: dict[Hashable, float] = {}
+    pairs: dict[Pair, float] = {}
     for token, p in _likely(here).items():
         pairs |= {(token, second): p * q for second, q in _likely(after.get(token)).items()}
         if draws.pairs[token, None]:
             pairs[token, None] = p
-    observed = Counter[Hashable](dict(draws.pairs))
     return Goodness(
-        fit({**_likely(here)}, firsts, count),
-        fit(pairs, observed, count),
+        fit(_likely(here), firsts, count),
+        fit(pairs, draws.pairs, count),
         _impossible(draws, here, after),
         max(float((seen - reference[p]).abs().sum() / 2) for p, seen in draws.loop.items()),
     )

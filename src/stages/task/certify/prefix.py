@@ -1,14 +1,17 @@
 """The forced prefix after which many completions are drawn."""
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from draftmesh.registry.contracts.engine import Generation
+import torch
+from torch import Tensor
+
 from draftmesh.registry.contracts.request import Request
 
 WINDOW = 6
 PROMPTS = 3
+PIECES = 4
+"""Of each prompt."""
 LONGEST = 2 * WINDOW + 1
 """A piece, a token, and the piece again."""
 
@@ -36,7 +39,8 @@ def pieces(requests: Sequence[Request], ends: Collection[int]) -> list[tuple[int
     found: dict[tuple[int, ...], None] = {}
     for request in requests[:PROMPTS]:
         tokens = tuple(t for t in request.token_ids if t not in ends)
-        for end in (len(tokens) // 2, len(tokens)):
+        for part in range(1, PIECES + 1):
+            end = len(tokens) * part // PIECES
             piece = tokens[max(0, end - WINDOW) : end]
             if len(piece) > 1:
                 found[piece] = None
@@ -49,12 +53,12 @@ def prefix(tokens: Sequence[int]) -> Prefix:
     return Prefix(tuple(tokens[:-1]), tokens[-1])
 
 
-def interest(trial: Generation) -> float:
-    """How well draws after a prefix would test a draft, larger is better: the first token varies,
-    and the drafted one is sometimes accepted and sometimes not (or there at least)."""
-    counters = trial.counters
-    accepted = counters.accepted_at[0] / max(counters.offered_at[0], 1)
-    tested = accepted * (1 - accepted) + 0.01 * (counters.drafted > 0) + 0.001
-    firsts = Counter(tuple(c.token_ids[1:2]) for c in trial.completions)
-    repeated = sum((n / len(trial.completions)) ** 2 for n in firsts.values())
-    return (1 - repeated) * tested
+def interest(target: Tensor, draft: Tensor | None) -> float:
+    """How well draws after a prefix would test a draft, larger is better: the target's token
+    varies, and the draft's is sometimes accepted and sometimes not (or there at least).
+
+    target, draft [V]: their distributions there; no draft where it proposes nothing.
+    """
+    accepted = 0.0 if draft is None else float(torch.minimum(target, draft).sum())
+    tested = accepted * (1 - accepted) + (0 if draft is None else 1e-3) + 1e-4
+    return float(1 - target.square().sum()) * tested

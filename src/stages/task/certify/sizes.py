@@ -2,10 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from draftmesh.registry.contracts.request import Request
 
 FEWEST_PROMPTS, FEWEST_TOKENS = 4, 8
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds per token of a prompt, and per new token."""
+
+    read: float
+    write: float
+
+    def cost(self, requests: Sequence[Request]) -> list[float]:
+        """Seconds of each request."""
+        return [self.read * len(r.token_ids) + self.write * r.max_new_tokens for r in requests]
 
 
 @dataclass(frozen=True)
@@ -16,16 +29,18 @@ class Sized:
     note: str | None = None
 
 
-def fit_requests(requests: Sequence[Request], tokens: float) -> Sized:
-    """Requests of at most `tokens` new tokens together: fewer prompts first, then shorter ones."""
-    wanted = sum(r.max_new_tokens for r in requests)
-    if wanted <= tokens:
+def fit_requests(requests: Sequence[Request], pace: Pace, seconds: float) -> Sized:
+    """Requests that take about `seconds` together: fewer prompts first, then shorter ones."""
+    running = list(accumulate(pace.cost(requests)))
+    if running[-1] <= seconds:
         return Sized(list(requests))
-    count = int(len(requests) * tokens / wanted)
-    count = min(len(requests), max(count, FEWEST_PROMPTS))
-    longest = max(FEWEST_TOKENS, int(tokens / count))
-    kept = [replace(r, max_new_tokens=min(r.max_new_tokens, longest)) for r in requests[:count]]
+    fitting = sum(end <= seconds for end in running)
+    count = min(len(requests), max(fitting, FEWEST_PROMPTS))
+    kept = list(requests[:count])
     note = f"{count} of {len(requests)} prompts"
-    if any(k.max_new_tokens < r.max_new_tokens for k, r in zip(kept, requests, strict=False)):
+    if fitting < count:
+        reading = pace.read * sum(len(r.token_ids) for r in kept)
+        longest = max(FEWEST_TOKENS, int((seconds - reading) / (pace.write * count)))
+        kept = [replace(r, max_new_tokens=min(r.max_new_tokens, longest)) for r in kept]
         note += f", at most {longest} tokens each"
     return Sized(kept, note)

@@ -8,9 +8,9 @@ from draftmesh.registry.contracts.request import Request
 from draftmesh.registry.contracts.task import Pipeline
 from draftmesh.stages.task.certify.equality import Comparison, Equality
 from draftmesh.stages.task.certify.part import Part, untested
-from draftmesh.stages.task.certify.sizes import fit_requests
+from draftmesh.stages.task.certify.sizes import Pace, fit_requests
 
-TRIAL_TOKENS = 6
+WARM_UP_TOKENS, TRIAL_TOKENS = 2, 6
 
 
 class TokenCheck:
@@ -36,15 +36,13 @@ class TokenCheck:
         self.notes = [note] if note else []
         self.pipeline, self.requests = pipeline, requests
         self.comparison = Comparison(pipeline)
-        self.pace = self._pace()
-        self.cost = self.pace * sum(r.max_new_tokens for r in requests)
+        self.pace = self._measured()
+        self.cost = sum(self.pace.cost(requests))
 
     def run(self, seconds: float, late: Callable[[], bool]) -> Part:
         """Compare as many prompts as fit."""
         begin = perf_counter()
-        wanted = sum(r.max_new_tokens for r in self.requests)
-        share = 1.0 if seconds >= self.cost else seconds / self.cost
-        sized = fit_requests(self.requests, share * wanted)
+        sized = fit_requests(self.requests, self.pace, seconds)
         notes = [*self.notes, *([f"{sized.note} (task.budget)"] if sized.note else [])]
         found = self.comparison.run(sized.requests, late)
         if found.prompts < len(sized.requests):
@@ -73,19 +71,20 @@ class TokenCheck:
         equal = found.prompts - len(found.diverged)
         text = f"{self.title} equal plain decoding's for {equal} of {found.prompts} prompts"
         shown = found.unexplained or found.diverged
-        if shown:
-            first = min(shown, key=lambda judged: judged.divergence.at)
-            margin = "" if first.margin is None else f", top-2 margin {first.margin:.2g}"
-            text += f" (first divergence at token {first.divergence.at + 1}{margin})"
-        return text
+        if not shown:
+            return text
+        first = min(shown, key=lambda judged: judged.divergence.at)
+        margin = "" if first.margin is None else f", top-2 margin {first.margin:.2g}"
+        why = "" if found.unexplained else ", by rounding"
+        return f"{text} (first divergence at token {first.divergence.at + 1}{margin}{why})"
 
-    def _pace(self) -> float:
-        """Seconds per new token of both sides together, the second time around."""
+    def _measured(self) -> Pace:
+        """A few tokens of the first batch, after a warm-up."""
         size = self.pipeline.spec.batch_size * self.pipeline.ranks.dp
-        some = [replace(r, max_new_tokens=TRIAL_TOKENS) for r in self.requests[:size]]
-        self.comparison.run(some)
-        begin = perf_counter()
-        self.comparison.run(some)
-        microseconds = int(1e6 * (perf_counter() - begin))
-        (agreed,) = self.pipeline.ranks.agree(microseconds)
-        return agreed / 1e6 / (TRIAL_TOKENS * len(some))
+        some = self.requests[:size]
+        for tokens in (WARM_UP_TOKENS, TRIAL_TOKENS):
+            trial = self.comparison.run([replace(r, max_new_tokens=tokens) for r in some])
+        times = [int(1e6 * seconds) for seconds in (trial.reading_s, trial.writing_s)]
+        reading, writing = self.pipeline.ranks.agree(*times)
+        read = sum(len(r.token_ids) for r in some)
+        return Pace(reading / 1e6 / read, max(writing, 1) / 1e6 / (TRIAL_TOKENS * len(some)))

@@ -220,6 +220,19 @@ def test_the_run_writes_its_certificate_and_fails(
     assert results["exactness"] == "diverged"
 
 
+def test_two_ranks_with_their_own_prompts(
+    composed: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    options = ("model=tiny_mixtral", "parallel=ep2", "verifier=ratio", "task.distance=0.2")
+    assert run(composed(*options, *SELF, *WARM), tmp_path, {}) == 0
+    certificate = json.loads((tmp_path / "certificate.json").read_text())
+    assert certificate["verdict"] == "lossless"
+    parts = {part["name"]: part for part in certificate["parts"]}
+    assert parts.keys() == {"exact", "float64_greedy", "own_greedy", "fit"}
+    assert parts["float64_greedy"]["data"]["equal_prompts"] == 3
+    assert parts["fit"]["data"]["accepted"] > 0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
