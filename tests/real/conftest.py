@@ -1,5 +1,3 @@
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,15 +9,6 @@ from draftmesh.stages.model.smollm2 import SmolLM2
 from draftmesh.stages.model.target import HFTarget
 
 LEFT_OUT = tuple(range(8, 24, 2))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _threads() -> Iterator[None]:
-    """All cores, unless others are using them: threads that wait for each other are slow then."""
-    before, cores = torch.get_num_threads(), len(os.sched_getaffinity(0))
-    torch.set_num_threads(cores if os.getloadavg()[0] < cores else 1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")
