@@ -84,10 +84,10 @@ class Bench:
         )
 
     def _costs(self, pipeline: Pipeline) -> dict[int, float]:
-        if not pipeline.target.speculative:
-            return {}
-        prefix = min(PREFIX, pipeline.target.context // 2)
-        return verify_cost(pipeline.target, self.config.verify_nodes, prefix)
+        target = pipeline.target
+        prefix = min(PREFIX, target.context // 2)
+        sizes = [size for size in self.config.verify_nodes if prefix + size <= target.context]
+        return verify_cost(target, sizes, prefix) if sizes and target.speculative else {}
 
 
 def _ignore(completion: Completion) -> None:

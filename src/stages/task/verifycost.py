@@ -18,14 +18,15 @@ def verify_cost(target: Target, sizes: Sequence[int], prefix: int) -> dict[int, 
     The sizes are measured in turn, round after round, so that a busy machine slows all alike. The
     trees branch (node i hangs below node (i - 1) / 2), as a draft tree does.
     """
-    cache = target.new_cache(1, prefix + max(sizes, default=1))
-    context = torch.arange(prefix, device=target.device)[None] % min(target.vocab_size, 1000)
-    target.forward(context, cache, logits_at=torch.tensor([[prefix - 1]]))
+    cache = target.new_cache(1, prefix + max(1, *sizes))
+    longest = torch.arange(max(prefix, *sizes), device=target.device)[None]
+    text = longest % min(target.vocab_size, 1000)
+    target.forward(text[:, :prefix], cache, logits_at=torch.tensor([[prefix - 1]]))
     cache.advance(torch.tensor([prefix]))
     times: dict[int, list[float]] = {size: [] for size in (1, *sizes)}
     for _ in range(REPEATS):
         for size, taken in times.items():
-            tokens = context[:, :size]
+            tokens = text[:, :size]
             parents = (torch.arange(size, device=target.device)[None] - 1).div(
                 2, rounding_mode="floor"
             )

@@ -1,0 +1,64 @@
+"""A whole run in this process: files, exit code, records."""
+
+import json
+
+import pytest
+from built import composed
+
+from draftmesh.pipeline.run import run
+from draftmesh.registry import UserError
+
+CHOICES = {"model": "tiny_llama", "draft": "ngram", "task": "generate"}
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_run_leaves_its_records(tmp_path):
+    cfg = composed("draft.min_match=1", "task.baseline=true")
+    assert run(cfg, tmp_path, CHOICES) == 0
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["exactness"] == "checked"
+    assert results["exact_match"] == 1
+    assert results["new_tokens"] == 24
+    assert not results["lossy"]
+    samples = lines(tmp_path / "samples.jsonl")
+    assert [len(sample["token_ids"]) for sample in samples] == [8, 8, 8]
+    for sample in samples:
+        assert sum(sample["accept_lengths"]) == 8
+        assert sample["finish_reason"] == "length"
+        assert {"id", "prompt", "text", "prompt_tokens", "steps"} <= set(sample)
+    assert (tmp_path / "report.html").exists()
+
+
+def test_two_runs_with_one_seed_are_equal(tmp_path):
+    texts = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        (tmp_path / name).mkdir()
+        cfg = composed("sampling=nucleus", f"seed={seed}")
+        run(cfg, tmp_path / name, CHOICES)
+        texts.append([s["token_ids"] for s in lines(tmp_path / name / "samples.jsonl")])
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_a_mistake_is_found_before_anything_is_written(tmp_path):
+    with pytest.raises(UserError, match=r"draft\.k"):
+        run(composed("draft.k=0"), tmp_path, CHOICES)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_finished_before_a_failure_is_on_disk(tmp_path, monkeypatch):
+    from draftmesh.pipeline.build import BuiltPipeline
+
+    finished = BuiltPipeline.finished
+
+    def second_fails(self, completion):
+        finished(self, completion)
+        if completion.request.index == 1:
+            raise RuntimeError("the power went")
+
+    monkeypatch.setattr(BuiltPipeline, "finished", second_fails)
+    with pytest.raises(RuntimeError):
+        run(composed("batch_size=1"), tmp_path, CHOICES)
+    assert len(lines(tmp_path / "samples.jsonl")) == 2
