@@ -26,6 +26,7 @@ class EagleDraft:
         """path: folder of a head; null takes the one that comes with DraftMesh for the model."""
 
         name: str = "eagle"
+        k: int = 3
         path: str | None = None
 
     target_forwards = 0
