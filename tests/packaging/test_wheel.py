@@ -65,5 +65,5 @@ def test_wheel_runs_from_any_folder(wheel, tmp_path):
         return rest
 
     assert "ngram" in run("--help")
-    assert "min_match: 2" in run("--cfg", "job")
+    assert "min_match: 2" in run("--cfg", "job", "draft=ngram")
     assert "prompt lookup" in run("task=list")
