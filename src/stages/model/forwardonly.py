@@ -93,11 +93,14 @@ class ForwardOnlyTarget:
     ) -> Forward:
         """See the Target contract; hidden states are not handed out (H = 0).
 
-        Raises UserError for what only speculation needs: trees, offsets, some layers, features.
+        Raises UserError for what only speculation needs: several tokens behind a prompt, trees,
+        offsets, some layers, features.
         """
         if parents is not None or offset or layers is not None or capture or inputs.dim() != 2:
             raise self._refusal()
         rows, size = inputs.shape
+        if size > 1 and any(state is not None for state in cache.states):
+            raise self._refusal()
         counts = [size] * rows if valid is None else valid.sum(1).tolist()
         logits = torch.zeros(rows, size, self.vocab_size, dtype=self.dtype, device=self.device)
         for row, count in enumerate(counts):
