@@ -3,9 +3,11 @@
 from collections import Counter
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import pytest
-from harness import PROMPTS, generate, requests, run_engine, tiny, tokens, with_eos
+import torch
+from harness import PROMPTS, generate, own_attention, requests, run_engine, tiny, tokens, with_eos
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_draft import CHAIN, TREE, KnownDraft
@@ -200,3 +202,60 @@ def test_times_add_up():
     assert min(counters.draft_s, counters.verify_s, counters.prefill_s, counters.overhead_s) > 0
     for completion in result.completions:
         assert 0 < completion.ttft_s < completion.latency_s <= result.seconds
+
+
+class Listener(KnownDraft):
+    """Writes down what it is told, by request."""
+
+    capture = (1, 3)
+
+    def start(self, rows):
+        super().start(rows)
+        self.heard = {request.index: [] for request in rows.requests}
+        Listener.last = self
+
+    def observe(self, step):
+        super().observe(step)
+        for row, (index, *_) in enumerate(self.rows):
+            count = int(step.lengths[row])
+            self.heard[index].append(
+                (
+                    step.tokens[row, :count].tolist(),
+                    step.positions[row, :count].tolist(),
+                    {layer: found[row, :count] for layer, found in step.features.items()},
+                    int(step.next[row]),
+                )
+            )
+
+
+@pytest.mark.parametrize("parents", [CHAIN, TREE])
+def test_a_draft_is_told_what_the_target_has_seen(parents):
+    """Tokens, positions and hidden states of accepted paths, with rows that end early."""
+    setup, known = endless()
+    asked = [
+        replace(r, max_new_tokens=n) for r, n in zip(requests(), (13, 5, 9, 12, 7), strict=True)
+    ]
+    run_engine(
+        setup,
+        asked,
+        lambda context: Listener(context, known, (2, 0, 4, 3), parents),
+        batch_size=5,
+    )
+    for request, steps in zip(asked, Listener.last.heard.values(), strict=True):
+        line = [token for tokens_seen, *_ in steps for token in tokens_seen]
+        assert line == [*request.token_ids, *known[request.index]][: len(line)]
+        assert [p for _, positions, *_ in steps for p in positions] == list(range(len(line)))
+        assert len(steps) > 1
+        for (_, _, _, following), (tokens_seen, *_) in pairwise(steps):
+            assert following == tokens_seen[0]
+        states = hidden_states(setup.checkpoint.model, line)
+        for layer in (1, 3):
+            told = torch.cat([features[layer] for _, _, features, _ in steps])
+            assert torch.allclose(told, states[layer], atol=1e-9)
+
+
+@torch.inference_mode()
+def hidden_states(model, line):
+    with own_attention(model):
+        output = model(torch.tensor([line]), output_hidden_states=True, use_cache=False)
+    return [state[0] for state in output.hidden_states]
