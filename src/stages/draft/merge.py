@@ -35,15 +35,16 @@ def merge_proposals(first: Proposal, second: Proposal, second_rows: Tensor) -> P
 
 
 def _widened(proposal: Proposal, size: int) -> Proposal:
-    """More nodes, none of them valid; q_index is always there."""
+    """More nodes, none of them valid, that leave a chain a chain; q_index is always there."""
     more = (0, size - proposal.size)
+    below = torch.arange(proposal.size - 1, size - 1, device=proposal.parents.device)
     index = torch.full_like(proposal.tokens, -1)
     if proposal.q_index is not None:
         index = proposal.q_index
     return replace(
         proposal,
         tokens=F.pad(proposal.tokens, more),
-        parents=F.pad(proposal.parents, more, value=-1),
+        parents=torch.cat([proposal.parents, below.expand(len(proposal.parents), -1)], 1),
         valid=F.pad(proposal.valid, more),
         q_index=F.pad(index, more, value=-1),
     )

@@ -6,6 +6,7 @@ from draftmesh.registry.contracts.draft import Proposal
 from draftmesh.registry.contracts.sampling import Distribution
 from draftmesh.stages.draft.merge import merge_proposals
 from draftmesh.stages.sampling.noise import NoiseChance
+from draftmesh.stages.verifier.walk import is_chain
 
 VOCAB = 4
 
@@ -108,3 +109,14 @@ def test_hidden_states_stay_when_only_their_draft_proposed():
 def test_a_dynamic_tree_in_a_row_makes_the_whole_dynamic():
     dynamic = proposal([[1], [2]], [[-1]] * 2, fixed_shape=False)
     assert not merge_proposals(HOT, dynamic, torch.tensor([False, True])).fixed_shape
+
+
+@pytest.mark.parametrize("sizes", [(1, 4), (4, 1), (0, 3)])
+def test_chains_of_any_lengths_stay_chains(sizes):
+    """Padding must not turn them into trees, which the block test refuses."""
+    one, two = (
+        Proposal.chain(torch.ones(2, size).long(), torch.ones(2, size).bool()) for size in sizes
+    )
+    merged = merge_proposals(one, two, torch.tensor([False, True]))
+    assert is_chain(merged)
+    assert merged.valid.sum(1).tolist() == list(sizes)
