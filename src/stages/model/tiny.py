@@ -68,6 +68,7 @@ class Tiny:
     def _model(self, dtype: torch.dtype) -> Any:
         config = self.config
         with explained(f"model.arch={config.arch} of this size"), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.seed)  # for initial values that `randomise` keeps
             architecture = tiny_config(config.arch, self._size(), config.extra)
             mapping: Any = AutoModelForCausalLM._model_mapping
             chosen = implementations(config.attention, mapping[type(architecture)], dtype)
