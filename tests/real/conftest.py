@@ -1,4 +1,7 @@
+import os
+from collections.abc import Iterator
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 import torch
@@ -9,6 +12,26 @@ from draftmesh.stages.model.smollm2 import SmolLM2
 from draftmesh.stages.model.target import HFTarget
 
 LEFT_OUT = tuple(range(8, 24, 2))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _threads() -> Iterator[None]:
+    """All cores where that is faster: on a busy machine threads mostly wait for each other."""
+    before = torch.get_num_threads()
+    counts = (1, len(os.sched_getaffinity(0)))
+    torch.set_num_threads(min(counts, key=seconds))
+    yield
+    torch.set_num_threads(before)
+
+
+def seconds(threads: int) -> float:
+    """What some products of the model's size take."""
+    torch.set_num_threads(threads)
+    weights, state = torch.ones(1536, 576).double(), torch.ones(8, 576).double()
+    start = perf_counter()
+    for _ in range(300):
+        torch.nn.functional.linear(state, weights)
+    return perf_counter() - start
 
 
 @pytest.fixture(scope="session")
