@@ -34,7 +34,7 @@ def run(cfg: dict[str, Any], run_dir: Path | None, choices: Mapping[str, str]) -
         _launch(Work(cfg, Path()), plan)
         return 0
     surroundings = environment(cfg["threads"] or available_cores())
-    overrides = _overrides(run_dir)
+    overrides = _overrides()
     write_config(run_dir, cfg, overrides, surroundings)
     tracker: Tracker = build("tracking", cfg["tracking"])
     name = run_name(cfg, choices)
@@ -86,5 +86,5 @@ def _mesh(plan: Plan) -> dict[str, int]:
     return {**sizes, "etp": plan.etp}
 
 
-def _overrides(run_dir: Path) -> list[str]:
+def _overrides() -> list[str]:
     return [argument for argument in sys.argv[1:] if "=" in argument]

@@ -29,11 +29,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Report:
-    """Rank 0's answer: the task's result, the run's facts for results.json, lines for the user."""
+    """Rank 0's answer: the task's result and the run's facts for results.json."""
 
     result: RunResult
     facts: dict[str, Scalar]
-    notes: tuple[str, ...]
 
 
 def execute(work: Work, ranks: Mesh) -> Report | None:
@@ -53,7 +52,7 @@ def execute(work: Work, ranks: Mesh) -> Report | None:
     facts |= {**_facts(pipeline, ranks, meters), **pipeline.draft_facts()}
     if experts is not None:
         result = replace(result, expert_load=experts)
-    return Report(result, facts, tuple(pipeline.notes))
+    return Report(result, facts)
 
 
 def _meters(pipeline: Any) -> dict[str, Any]:

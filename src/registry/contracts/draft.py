@@ -45,6 +45,12 @@ class Proposal:
         """N."""
         return self.tokens.shape[1]
 
+    @property
+    def is_chain(self) -> bool:
+        """Whether every row is a chain."""
+        steps = torch.arange(-1, self.size - 1, device=self.parents.device)
+        return bool((self.parents == steps).all())
+
     @staticmethod
     def empty(rows: int, device: torch.device) -> "Proposal":
         """No draft tokens: the next step is plain decoding."""

@@ -201,11 +201,9 @@ class Batch:
 
 def _tree(proposal: Proposal) -> Tensor | None:
     """Parents among [root, nodes], or None for a chain."""
-    rows, size = proposal.tokens.shape
-    chain = torch.arange(-1, size, device=proposal.tokens.device)
-    if torch.equal(proposal.parents, chain[:-1].expand(rows, -1)):
+    if proposal.is_chain:
         return None
-    root = proposal.parents.new_full((rows, 1), -1)
+    root = proposal.parents.new_full((len(proposal.parents), 1), -1)
     return torch.cat([root, proposal.parents + 1], dim=1)
 
 

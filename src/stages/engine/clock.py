@@ -14,7 +14,7 @@ class Clock:
 
     def __init__(self, counters: Counters, device: torch.device) -> None:
         self.counters = counters
-        self.cuda = device.type == "cuda"
+        self.device = device
 
     @contextmanager
     def measure(self, name: str) -> Iterator[None]:
@@ -26,6 +26,11 @@ class Clock:
 
     def now(self) -> float:
         """Seconds, after all queued GPU work."""
-        if self.cuda:
-            torch.cuda.synchronize()
-        return perf_counter()
+        return now(self.device)
+
+
+def now(device: torch.device) -> float:
+    """Seconds, after all work queued on a GPU."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return perf_counter()

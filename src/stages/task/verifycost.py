@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from statistics import median
-from time import perf_counter
 
 import torch
 
 from draftmesh.registry.contracts.target import Target
+from draftmesh.stages.engine.clock import now
 
 REPEATS = 15
 
@@ -30,14 +30,8 @@ def verify_cost(target: Target, sizes: Sequence[int], prefix: int) -> dict[int, 
             parents = (torch.arange(size, device=target.device)[None] - 1).div(
                 2, rounding_mode="floor"
             )
-            start = _now(target)
+            start = now(target.device)
             target.forward(tokens, cache, parents=parents if size > 1 else None)
-            taken.append(_now(target) - start)
+            taken.append(now(target.device) - start)
     single = median(times[1])
     return {size: median(times[size]) / single for size in sizes}
-
-
-def _now(target: Target) -> float:
-    if target.device.type == "cuda":
-        torch.cuda.synchronize()
-    return perf_counter()

@@ -17,7 +17,7 @@ from draftmesh.stages.verifier.drafted import (
     refuse_dynamic,
     residual,
 )
-from draftmesh.stages.verifier.walk import Walk, follow, is_chain
+from draftmesh.stages.verifier.walk import Walk, follow
 
 
 @register("verifier", "block")
@@ -56,7 +56,7 @@ class Block:
         which may start among their positions.
         """
         refuse_dynamic(proposal, self.config.name)
-        if not is_chain(proposal):
+        if not proposal.is_chain:
             raise UserError("verifier=block takes chains only: set draft.shape=chain")
         if target.tokens is not None:
             return follow(proposal, target.tokens)

@@ -18,7 +18,7 @@ from draftmesh.stages.verifier.drafted import (
     refuse_dynamic,
     residual,
 )
-from draftmesh.stages.verifier.walk import Walk, follow, is_chain
+from draftmesh.stages.verifier.walk import Walk, follow
 
 
 @register("verifier", "ratio")
@@ -54,7 +54,7 @@ class Ratio:
         if target.tokens is not None:
             return follow(proposal, target.tokens)
         assert target.probs is not None
-        descend = self._chain if is_chain(proposal) else self._tree
+        descend = self._chain if proposal.is_chain else self._tree
         return descend(proposal, target.probs, chance, positions)
 
     def _chain(

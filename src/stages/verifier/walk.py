@@ -73,9 +73,3 @@ def padded_paths(proposal: Proposal, paths: list[list[int]]) -> tuple[Tensor, Te
     path = [nodes + [-1] * (size - len(nodes)) for nodes in paths]
     tensor = proposal.tokens.new_tensor
     return tensor(path).view(len(paths), size), tensor([len(nodes) for nodes in paths])
-
-
-def is_chain(proposal: Proposal) -> bool:
-    """Whether every row is a chain."""
-    steps = torch.arange(-1, proposal.size - 1, device=proposal.parents.device)
-    return bool((proposal.parents == steps).all())
