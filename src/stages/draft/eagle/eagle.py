@@ -9,8 +9,8 @@ from draftmesh.registry.contracts.draft import Proposal, Rows, Step
 from draftmesh.registry.contracts.stage import DraftContext
 from draftmesh.stages.draft.eagle.loader import load_head
 from draftmesh.stages.draft.eagle.runner import HeadRunner
-from draftmesh.stages.draft.eagle.shipped import shipped_head
 from draftmesh.stages.draft.picker import ChainPicker
+from draftmesh.stages.draft.shipped import shipped_head
 from draftmesh.stages.draft.tree.options import TreeOptions
 from draftmesh.stages.draft.tree.picker import TreePicker
 from draftmesh.stages.draft.tree.shape import TreeShape

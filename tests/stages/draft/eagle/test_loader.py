@@ -7,8 +7,8 @@ from safetensors.torch import load_file, save_file
 from draftmesh.registry import UserError
 from draftmesh.stages.draft.eagle.loader import load_head
 from draftmesh.stages.draft.eagle.safeai import save_head, tensors
-from draftmesh.stages.draft.eagle.shipped import shipped_head
 from draftmesh.stages.draft.eagle.speculators import save_speculators
+from draftmesh.stages.draft.shipped import shipped_head
 
 
 def same(a, b):
