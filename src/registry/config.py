@@ -1,7 +1,7 @@
 """From a node of the composed configuration to a plugin's frozen Config."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -16,16 +16,20 @@ def merge_config(schema: type[Any], node: Mapping[str, Any], prefix: str) -> Any
 
     Raises UserError for an unknown key (with the nearest known one), a wrong type or a missing
     value; the message begins with the option, `<prefix><key>`, for example draft.k for "draft.".
+    A field that is itself a dataclass is merged in the same way.
     """
     known = [field.name for field in fields(schema)]
+    parts = {f.name: f.type for f in fields(schema) if is_dataclass(f.type)}
     for key in node:
         if key not in known:
             hint = did_you_mean(str(key), known, prefix)
             raise UserError(f"{prefix}{key}: no such option{hint}; options: {', '.join(known)}")
+    nested = {key: _part(parts[key], node[key], f"{prefix}{key}") for key in parts if key in node}
     try:
-        values = DictConfig(literal(dict(node)))
+        values = DictConfig(literal({k: v for k, v in node.items() if k not in nested}))
         merged = OmegaConf.merge(OmegaConf.structured(schema), values)
-        return OmegaConf.to_object(merged)
+        whole: Any = OmegaConf.to_object(merged)
+        return replace(whole, **nested)
     except MissingMandatoryValue as error:
         missing = next((k for k in known if OmegaConf.is_missing(merged, k)), error.full_key)
         raise UserError(f"{prefix}{missing}: a value is required") from error
@@ -33,6 +37,12 @@ def merge_config(schema: type[Any], node: Mapping[str, Any], prefix: str) -> Any
         key = error.full_key or error.key
         reason = str(error.msg or error).strip().splitlines()[0]
         raise UserError(f"{prefix}{key}: {reason}") from error
+
+
+def _part(schema: Any, node: Any, name: str) -> Any:
+    if not isinstance(node, Mapping):
+        raise UserError(f"{name}={node}: is a group of options; set {name}.<option>=<value>")
+    return merge_config(schema, node, f"{name}.")
 
 
 def literal(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`task=train`: train a draft head for the configured model."""
+"""`task=train`: train a draft for the configured model."""
 
 import hashlib
 import json
@@ -12,31 +12,34 @@ from draftmesh.registry.contracts.task import Pipeline
 from draftmesh.stages.task.training.bar import training_bar
 from draftmesh.stages.task.training.corpus import Chat, Corpus, load_corpus
 from draftmesh.stages.task.training.loop import Knobs, Trainer
+from draftmesh.stages.task.training.material import Material
 from draftmesh.stages.task.training.metrics import append_metrics
 from draftmesh.stages.task.training.options import TrainOptions
 from draftmesh.stages.task.training.progress import Progress
-from draftmesh.stages.task.training.recipe import EagleRecipe
+from draftmesh.stages.task.training.recipe import Recipe, recipe_for
 
 
 @register("task", "train")
 class Train:
-    """Train a draft head on chats; killed and started again, it continues."""
+    """Train the configured draft on chats; killed and started again, it continues."""
 
     Config = TrainOptions
 
     def __init__(self, config: TrainOptions) -> None:
-        config.check()
         self.config = config
 
     def run(self, pipeline: Pipeline) -> RunResult:
         """Train to the end; the folder then holds `best/` and `last/`, usable as draft.path."""
         config, checkpoint = self.config, pipeline.checkpoint
+        draft = str(pipeline.cfg["draft"]["name"])
+        make_recipe = recipe_for(draft)
+        config.check(draft)
         source = _source(pipeline)
         limit = pipeline.cfg["data"].get("limit")
         eos = checkpoint.tokenizer.eos_token_id
         chats = load_corpus(source, checkpoint.tokenizer, eos, limit, config.longest)
         corpus = Corpus(source.name, chats)
-        folder = self._folder(pipeline, chats)
+        folder = self._folder(pipeline, draft, chats)
         accelerator = Accelerator(
             mixed_precision=config.precision,
             gradient_accumulation_steps=config.accumulate,
@@ -44,9 +47,8 @@ class Train:
         )
         cache = Path(config.cache) if config.cache else folder.parent / "features"
         with accelerator.main_process_first():
-            recipe = EagleRecipe(
-                checkpoint, pipeline.target, corpus, cache, config, int(pipeline.cfg["seed"])
-            )
+            seed = int(pipeline.cfg["seed"])
+            recipe = make_recipe(Material(checkpoint, pipeline.target, corpus, cache, config, seed))
         final: dict[str, float] = {}
 
         def report(metrics: dict[str, float], step: int) -> None:
@@ -69,25 +71,23 @@ class Train:
                 trainer.resume()
             trainer.run()
         best = folder / "best"
-        lines = [f"trained head: {best} (draft=eagle draft.path={best})"]
+        lines = [f"trained: {best} (draft={draft} draft.path={best})"]
         return RunResult(metrics={**final, "head": str(best)}, lines=lines)
 
-    def _progress(self, recipe: EagleRecipe, world: int) -> Progress:
+    def _progress(self, recipe: Recipe, world: int) -> Progress:
         return Progress(self.config.epochs, len(recipe.epoch(0)) // world, self.config.minutes)
 
-    def _folder(self, pipeline: Pipeline, chats: list[Chat]) -> Path:
+    def _folder(self, pipeline: Pipeline, draft: str, chats: list[Chat]) -> Path:
         if self.config.folder:
             return Path(self.config.folder).expanduser()
-        same = [self.config.identity(), pipeline.cfg["seed"], len(chats), pipeline.checkpoint.name]
+        name = pipeline.checkpoint.name
+        same = [draft, self.config.identity(draft), pipeline.cfg["seed"], len(chats), name]
         digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()[:8]
-        return Path("outputs") / "training" / f"{pipeline.checkpoint.name}-eagle-{digest}"
+        return Path("outputs") / "training" / f"{name}-{draft}-{digest}"
 
 
 def _source(pipeline: Pipeline) -> Path:
     """The corpus. Raises UserError for what cannot be trained."""
-    draft = pipeline.cfg["draft"]["name"]
-    if draft != "eagle":
-        raise UserError(f"task=train cannot train draft={draft}: choose draft=eagle")
     if pipeline.ranks.world > 1:
         raise UserError("task=train runs on the whole model: use parallel=single")
     path = pipeline.cfg["data"].get("path")

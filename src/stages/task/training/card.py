@@ -7,11 +7,11 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Facts:
-    """What a card tells: the target, the corpus, the work done and the options that differ."""
+    """What a card tells: the head, the corpus, the work done and the options that differ."""
 
-    target: str
-    version: int
-    parameters: int
+    title: str
+    text: str
+    kind: str
     corpus: str
     chats: int
     answer_tokens: int
@@ -25,7 +25,10 @@ class Facts:
 def card_text(facts: Facts) -> str:
     """Markdown."""
     command = " ".join(
-        ["python run.py task=train draft=eagle data=jsonl", "data.path=<chats>", *facts.options]
+        [
+            f"python run.py task=train draft={facts.kind} data=jsonl data.path=<chats>",
+            *facts.options,
+        ]
     )
     rates = [f"{facts.metrics[f'val_accept_{j}']:.3f}" for j in range(1, 10) if _has(facts, j)]
     styles = [
@@ -35,10 +38,9 @@ def card_text(facts: Facts) -> str:
     ]
     return "\n".join(
         [
-            f"# EAGLE-{facts.version} head for {facts.target}",
+            f"# {facts.title}",
             "",
-            f"{facts.parameters / 1e6:.1f}M parameters, SafeAILab layout, bfloat16. The token "
-            "embedding is the target's.",
+            facts.text,
             "",
             f"- Data: {facts.corpus}, {facts.chats} chats written by the target, "
             f"{facts.answer_tokens:,} answer tokens.",

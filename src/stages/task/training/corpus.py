@@ -56,26 +56,37 @@ def _messages(row: dict[str, Any], where: str) -> list[dict[str, str]]:
     raise UserError(f"data.path: {where} has neither `messages` nor `prompt` and `response`")
 
 
-def _encode(tokenizer: Any, row: dict[str, Any], where: str, eos: int | None) -> Chat:
-    messages = _messages(row, where)
-    if messages[-1].get("role") != "assistant":
-        raise UserError(f"data.path: {where} does not end with the assistant's answer")
-    if getattr(tokenizer, "chat_template", None):
-        text = tokenizer.apply_chat_template(
-            messages[:-1], add_generation_prompt=True, tokenize=False
-        )
-        prompt = tokenizer(text, add_special_tokens=False).input_ids
+def _encode(tokenizer: Any, row: dict[str, Any], where: str, eos: int | None) -> Chat | None:
+    if "token_ids" in row:
+        prompt, answer = _sample(tokenizer, row, where)
     else:
-        prompt = tokenizer("\n".join(m["content"] for m in messages[:-1])).input_ids
-    answer = tokenizer(messages[-1]["content"], add_special_tokens=False).input_ids
-    if eos is not None and row.get("finish", "stop") == "stop":
-        answer = [*answer, eos]
-    return Chat(
-        tuple(prompt + answer),
-        len(prompt),
-        str(row.get("style", "chat")),
-        row.get("temperature") == 0,
-    )
+        messages = _messages(row, where)
+        if messages[-1].get("role") != "assistant":
+            raise UserError(f"data.path: {where} does not end with the assistant's answer")
+        prompt = _encode_prompt(tokenizer, messages[:-1])
+        answer = tokenizer(messages[-1]["content"], add_special_tokens=False).input_ids
+        if eos is not None and row.get("finish", "stop") == "stop":
+            answer = [*answer, eos]
+    style = row.get("style", row.get("category")) or "chat"
+    known = row.get("prompt_tokens", len(prompt)) == len(prompt)
+    greedy = row.get("temperature") == 0
+    return Chat(tuple(prompt + answer), len(prompt), str(style), greedy) if known else None
+
+
+def _encode_prompt(tokenizer: Any, messages: list[dict[str, str]]) -> list[int]:
+    if getattr(tokenizer, "chat_template", None):
+        text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+        return list(tokenizer(text, add_special_tokens=False).input_ids)
+    return list(tokenizer("\n".join(m["content"] for m in messages)).input_ids)
+
+
+def _sample(tokenizer: Any, row: dict[str, Any], where: str) -> tuple[list[int], list[int]]:
+    """Prompt and answer of a line of a run's samples.jsonl."""
+    prompt, answer = row.get("prompt"), row["token_ids"]
+    ids = isinstance(answer, list) and all(isinstance(token, int) for token in answer)
+    if not isinstance(prompt, str) or not ids:
+        raise UserError(f"data.path: {where} has `token_ids` that are no numbers, or no `prompt`")
+    return _encode_prompt(tokenizer, [{"role": "user", "content": prompt}]), answer
 
 
 def load_corpus(
@@ -84,15 +95,17 @@ def load_corpus(
     """Read a jsonl (or jsonl.gz) of chats.
 
     Each line has `messages`, or `prompt` and `response`; optional `style`, `temperature`, `finish`
-    (anything but "stop" says the answer was cut, so no end token follows it). Answers longer than
-    `longest` tokens, prompt included, are cut; chats whose prompt fills that are left out.
+    (anything but "stop" says the answer was cut, so no end token follows it). A run's samples.jsonl
+    is read as it is (`prompt`, `token_ids`, `category`), without the lines whose `prompt_tokens`
+    tell that more than the prompt came before. Answers longer than `longest` tokens, prompt
+    included, are cut; chats whose prompt fills that are left out.
     """
     chats: list[Chat] = []
     for number, row in _lines(path):
         if limit is not None and len(chats) >= limit:
             break
         chat = _encode(tokenizer, row, f"{path}:{number}", eos)
-        if 0 < chat.prompt < min(len(chat.ids), longest) - 1:
+        if chat is not None and 0 < chat.prompt < min(len(chat.ids), longest) - 1:
             chats.append(Chat(chat.ids[:longest], chat.prompt, chat.style, chat.greedy))
     if not chats:
         raise UserError(f"data.path: no usable chat in {path}")

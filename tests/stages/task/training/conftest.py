@@ -2,6 +2,7 @@ import gzip
 import json
 import random
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from draftmesh.registry.contracts.stage import Checkpoint
 from draftmesh.stages.model.bytetokenizer import byte_tokenizer
 from draftmesh.stages.model.target import HFTarget
 from draftmesh.stages.task.training.corpus import Corpus, load_corpus
+from draftmesh.stages.task.training.eagle.options import EagleOptions
+from draftmesh.stages.task.training.eagle.recipe import EagleRecipe
+from draftmesh.stages.task.training.material import Material
 from draftmesh.stages.task.training.options import TrainOptions
-from draftmesh.stages.task.training.recipe import EagleRecipe
 
 
 @pytest.fixture(scope="session")
@@ -57,21 +60,29 @@ OPTIONS = {
     "batch_tokens": 128,
     "precision": "no",
     "held_out": 0.2,
-    "draft_vocab": 40,
-    "steps": [3],
     "warmup": 4,
     "epochs": 2,
 }
 
 
 @pytest.fixture
-def make_recipe(
+def make_material(
     checkpoint: Checkpoint, chats_file: Path, tmp_path: Path
-) -> Callable[..., EagleRecipe]:
-    def make(**changes: object) -> EagleRecipe:
+) -> Callable[..., Material]:
+    def make(**changes: object) -> Material:
         options = TrainOptions(**(OPTIONS | changes))  # type: ignore[arg-type]
         corpus = Corpus(chats_file.name, load_corpus(chats_file, checkpoint.tokenizer, 0))
         target = HFTarget(checkpoint.model)
-        return EagleRecipe(checkpoint, target, corpus, tmp_path / "features", options, 0)
+        return Material(checkpoint, target, corpus, tmp_path / "features", options, 0)
+
+    return make
+
+
+@pytest.fixture
+def make_recipe(make_material: Callable[..., Material]) -> Callable[..., EagleRecipe]:
+    def make(**changes: object) -> EagleRecipe:
+        own = {f.name for f in fields(EagleOptions)} & set(changes)
+        node = {"draft_vocab": 40, "steps": [3]} | {name: changes.pop(name) for name in own}
+        return EagleRecipe(make_material(eagle=EagleOptions(**node), **changes))  # type: ignore[arg-type]
 
     return make

@@ -38,6 +38,20 @@ def test_messages_and_the_chat_template(checkpoint, tmp_path):
     assert chat.prompt == 4
 
 
+def test_the_samples_of_a_run_are_read_as_they_are(checkpoint, tmp_path):
+    row = {"prompt": "ab", "prompt_tokens": 2, "text": "cd", "finish_reason": "stop"}
+    file = write(
+        tmp_path / "samples.jsonl",
+        row | {"token_ids": [7, 8, 0], "category": "math", "temperature": 0.0},
+        row | {"token_ids": [7, 8, 9], "finish_reason": "length"},
+        row | {"token_ids": [7, 8, 0], "prompt_tokens": 30},
+    )
+    whole, cut = load_corpus(file, checkpoint.tokenizer, 0)
+    assert list(whole.ids) == [*checkpoint.tokenizer("ab").input_ids, 7, 8, 0]
+    assert (whole.prompt, whole.style, whole.greedy) == (2, "math", True)
+    assert (cut.ids[2:], cut.style, cut.greedy) == ((7, 8, 9), "chat", False)
+
+
 def test_long_chats_are_cut_and_long_prompts_left_out(checkpoint, tmp_path):
     file = write(
         tmp_path / "a.jsonl",
@@ -53,6 +67,7 @@ def test_long_chats_are_cut_and_long_prompts_left_out(checkpoint, tmp_path):
     [
         ("{", ":2 is not JSON"),
         ({"text": "x"}, ":2 has neither"),
+        ({"prompt": "x", "token_ids": "y"}, ":2 has `token_ids`"),
         ({"messages": [{"role": "user", "content": "x"}]}, "assistant's answer"),
     ],
 )

@@ -12,8 +12,10 @@ from types import SimpleNamespace
 import pytest
 
 from draftmesh.registry import UserError
+from draftmesh.registry.config import merge_config
 from draftmesh.stages.model.target import HFTarget
 from draftmesh.stages.task.train import Train
+from draftmesh.stages.task.training.eagle.options import EagleOptions
 
 ROOT = Path(__file__).parents[4]
 MODEL = ["model=tiny_llama", "model.vocab_size=80", "tracking=none", "threads=1"]
@@ -40,7 +42,7 @@ def command(tmp_path, *more):
         f"data.path={tmp_path / 'chats.jsonl'}",
         f"task.folder={tmp_path / 'run'}",
         "task.batch_tokens=128",
-        "task.draft_vocab=32",
+        "task.eagle.draft_vocab=32",
         "task.precision=no",
         "task.held_out=0.2",
         "task.checkpoint_every=0.2",
@@ -143,14 +145,10 @@ def build_and_run(config, stub):
 @pytest.mark.parametrize(
     "options",
     [
-        {"version": 2},
-        {"kv_heads": 3},
         {"epochs": 0},
         {"learning_rate": 0.0},
         {"precision": "fp8"},
         {"held_out": 1.0},
-        {"steps": [2, 0]},
-        {"steps": []},
     ],
 )
 def test_options_that_cannot_work_are_named(checkpoint, chats_file, tmp_path, options):
@@ -161,15 +159,31 @@ def test_options_that_cannot_work_are_named(checkpoint, chats_file, tmp_path, op
         build_and_run(config, stub)
 
 
+@pytest.mark.parametrize(
+    "options", [{"version": 2}, {"kv_heads": 3}, {"steps": [2, 0]}, {"steps": []}]
+)
+def test_options_of_a_kind_that_cannot_work_are_named(checkpoint, chats_file, tmp_path, options):
+    (name,) = options
+    node = EagleOptions(**options)
+    config = Train.Config(folder=str(tmp_path / "run"), precision="no", eagle=node)
+    stub = Stub(checkpoint, str(chats_file))
+    with pytest.raises(UserError, match=rf"task\.eagle\.{name}="):
+        build_and_run(config, stub)
+
+
 def test_the_command_of_a_card_holds_what_differs():
-    options = Train.Config(steps=[2, 4], folder="elsewhere", learning_rate=1e-3)
-    assert options.overrides() == ["task.learning_rate=0.001", "task.steps=[2,4]"]
+    node = EagleOptions(steps=[2, 4])
+    options = Train.Config(eagle=node, folder="elsewhere", learning_rate=1e-3, start="some/head")
+    assert options.overrides("eagle") == [
+        "task.start=head",
+        "task.learning_rate=0.001",
+        "task.eagle.steps=[2,4]",
+    ]
 
 
-def test_each_epoch_has_its_depth(make_recipe):
-    recipe = make_recipe(steps=[1, 4])
-    depths = []
-    for epoch in range(3):
-        recipe.epoch(epoch)
-        depths.append(recipe.loss.steps)
-    assert depths == [1, 4, 4]
+def test_a_wrong_option_of_a_kind_is_named():
+    with pytest.raises(UserError, match=r"task\.eagle\.step: .*task\.eagle\.steps"):
+        merge_config(Train.Config, {"eagle": {"step": 3}}, "task.")
+    with pytest.raises(UserError, match=r"task\.eagle=3"):
+        merge_config(Train.Config, {"eagle": 3}, "task.")
+    assert merge_config(Train.Config, {"eagle": {"version": 1}}, "task.").eagle.version == 1

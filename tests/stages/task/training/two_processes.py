@@ -14,10 +14,12 @@ from draftmesh.stages.model.bytetokenizer import byte_tokenizer
 from draftmesh.stages.model.target import HFTarget
 from draftmesh.stages.task.train import knobs
 from draftmesh.stages.task.training.corpus import Chat, Corpus
+from draftmesh.stages.task.training.eagle.options import EagleOptions
+from draftmesh.stages.task.training.eagle.recipe import EagleRecipe
 from draftmesh.stages.task.training.loop import Trainer
+from draftmesh.stages.task.training.material import Material
 from draftmesh.stages.task.training.options import TrainOptions
 from draftmesh.stages.task.training.progress import Progress
-from draftmesh.stages.task.training.recipe import EagleRecipe
 
 
 def main(folder: Path) -> None:
@@ -37,13 +39,17 @@ def main(folder: Path) -> None:
     chance = random.Random(0)
     chats = [Chat(tuple(chance.choices(range(2, 30), k=24)), 6, greedy=True) for _ in range(24)]
     options = TrainOptions(
-        batch_tokens=96, precision="no", held_out=0.2, draft_vocab=40, steps=[2], epochs=2
+        batch_tokens=96,
+        precision="no",
+        held_out=0.2,
+        epochs=2,
+        eagle=EagleOptions(draft_vocab=40, steps=[2]),
     )
     accelerator = Accelerator(cpu=True, mixed_precision="no")
     with accelerator.main_process_first():
-        recipe = EagleRecipe(
-            checkpoint, HFTarget(model), Corpus("made up", chats), folder / "features", options, 0
-        )
+        corpus, target = Corpus("made up", chats), HFTarget(model)
+        material = Material(checkpoint, target, corpus, folder / "features", options, 0)
+        recipe = EagleRecipe(material)
     world = accelerator.num_processes
     progress = Progress(options.epochs, len(recipe.epoch(0)) // world, None)
     trainer = Trainer(

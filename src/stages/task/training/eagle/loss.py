@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from draftmesh.stages.draft.eagle.head import Head
 from draftmesh.stages.task.training.acceptance import Acceptance
+from draftmesh.stages.task.training.base import HeadLoss
 from draftmesh.stages.task.training.batches import Batch
+from draftmesh.stages.task.training.eagle.unroll import Windows, take, unroll
 from draftmesh.stages.task.training.loss import SoftCrossEntropy
-from draftmesh.stages.task.training.unroll import Windows, take, unroll
 
 
 def _delayed(x: Tensor, by: int) -> Tensor:
@@ -18,7 +19,7 @@ def _delayed(x: Tensor, by: int) -> Tensor:
     return functional.pad(x[:, : x.shape[1] - by], (0, 0, by, 0)) if by else x
 
 
-class EagleLoss(nn.Module):
+class EagleLoss(HeadLoss):
     """Mean over drafted positions of decay^j * (CE to the target's distribution at step j, plus
     `regress` * SmoothL1 to the target's final-normed hidden state).
 

@@ -6,7 +6,7 @@ from draftmesh.stages.draft.eagle.runner import HeadRunner
 from draftmesh.stages.model.target import HFTarget
 from draftmesh.stages.task.training.acceptance import Acceptance
 from draftmesh.stages.task.training.batches import load_batch
-from draftmesh.stages.task.training.unroll import unroll
+from draftmesh.stages.task.training.eagle.unroll import unroll
 
 STEPS = 3
 
