@@ -1,5 +1,6 @@
 """The shape of an EAGLE head."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,14 +10,20 @@ class HeadConfig:
     """An EAGLE head's architecture (SafeAILab's EAGLE-1/2 and EAGLE-3, one decoder layer).
 
     version 1 fuses the token's embedding and the target's last hidden state by `fc` (2H -> H) and
-    decodes with the target's LM head. Version 3 fuses three of the target's layers by `fc`
-    (3H -> H), widens the attention's input to 2H, and has its own norm and an LM head over
+    decodes with the target's LM head. Version 3 fuses several of the target's layers, mostly three,
+    by `fc` (3H -> H), widens the attention's input to 2H, and has its own norm and an LM head over
     `draft_vocab` tokens.
     `capture`: hidden-state indices of the target, in the order `fc` reads them (index i < L is the
     input of layer i, L the output of the final norm).
+    `rope_scaling`: transformers' rope parameters, `rope_type` among them; None is plain rotary.
+    `qk_norm`: each query and key head is normed, as in Qwen3.
+    `fc_norm`: each captured layer is normed before `fc` (EAGLE-3.1). `input_norm`: all of them are
+    normed together (speculators' norm_before_fc).
     `residual_normed`: the residual is hidden_norm(g) rather than g (speculators'
     norm_before_residual). `feed_normed`: the next step is fed norm(a) rather than a (speculators'
-    norm_output).
+    norm_output). `head_normed`: the LM head reads norm(a) rather than a (SpecForge's norm_output).
+    `own_embedding`, `own_lm_head`: the head has its own, unlike the target's; version 3 always has
+    an LM head.
     """
 
     version: int
@@ -34,9 +41,17 @@ class HeadConfig:
     max_position: int = 2048
     fc_bias: bool = False
     qkv_bias: bool = False
+    o_bias: bool = False
+    qk_norm: bool = False
     act: str = "silu"
+    rope_scaling: Mapping[str, Any] | None = None
+    fc_norm: bool = False
+    input_norm: bool = False
     residual_normed: bool = False
     feed_normed: bool = False
+    head_normed: bool = True
+    own_embedding: bool = False
+    own_lm_head: bool = False
 
     @property
     def reduced(self) -> bool:

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from draftmesh.stages.draft.eagle.config import HeadConfig
-from draftmesh.stages.draft.eagle.layer import Layer, Norm, Rotary
+from draftmesh.stages.draft.eagle.layer import Layer, Norm
+from draftmesh.stages.draft.eagle.rotary import Rotary
 
 Rotation = tuple[Tensor, Tensor]
 
@@ -27,7 +28,7 @@ class Entry:
 class Head(nn.Module):
     """One decoder layer over (embedding of token i+1, hidden state of token i) -> state of i+1.
 
-    The embedding is the target's and is not stored here, nor is the LM head of version 1.
+    The embedding, and the LM head of version 1, are the target's unless the head has its own.
     """
 
     d2t: Tensor
@@ -36,13 +37,23 @@ class Head(nn.Module):
     def __init__(self, config: HeadConfig) -> None:
         super().__init__()
         self.config = config
-        sources = 2 * config.hidden if config.version == 1 else 3 * config.target_hidden
+        layers = len(config.capture)
+        sources = 2 * config.hidden if config.version == 1 else layers * config.target_hidden
         self.fc = nn.Linear(sources, config.hidden, bias=config.fc_bias)
         self.midlayer = Layer(config)
-        self.rotary = Rotary(config.head_dim, config.rope_theta, config.max_position)
+        self.rotary = Rotary(config)
+        if config.fc_norm:
+            norms = (Norm(config.target_hidden, config.eps) for _ in range(layers))
+            self.fc_norm = nn.ModuleList(norms)
+        if config.input_norm:
+            self.input_norm = Norm(sources, config.eps)
+        if config.own_embedding:
+            self.embed_tokens = nn.Embedding(config.vocab, config.hidden)
         if config.version == 3:
             self.norm = Norm(config.hidden, config.eps)
+        if config.version == 3 or config.own_lm_head:
             self.lm_head = nn.Linear(config.hidden, config.draft_vocab, bias=False)
+        if config.version == 3:
             self.register_buffer("d2t", torch.zeros(config.draft_vocab, dtype=torch.long))
             self.register_buffer("t2d", torch.ones(config.vocab, dtype=torch.bool))
 
@@ -53,7 +64,15 @@ class Head(nn.Module):
 
     def fuse(self, features: Tensor) -> Tensor:
         """The target's captured layers side by side [B, T, C*H] -> hidden states g [B, T, H]."""
-        fused: Tensor = features if self.config.version == 1 else self.fc(features)
+        if self.config.version == 1:
+            return features
+        if self.config.fc_norm:
+            layers = features.chunk(len(self.fc_norm), -1)
+            normed = [norm(x) for norm, x in zip(self.fc_norm, layers, strict=True)]
+            features = torch.cat(normed, -1)
+        if self.config.input_norm:
+            features = self.input_norm(features)
+        fused: Tensor = self.fc(features)
         return fused
 
     def enter(self, embedding: Tensor, hidden: Tensor) -> Entry:
@@ -75,4 +94,5 @@ class Head(nn.Module):
 
     def normed(self, output: Tensor) -> Tensor:
         """The layer's output [B, T, H], ready for the LM head."""
-        return self.norm(output) if self.config.version == 3 else output
+        normed = self.config.version == 3 and self.config.head_normed
+        return self.norm(output) if normed else output

@@ -1,18 +1,12 @@
 """The head's decoder layer, with its attention left to the caller."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from transformers.activations import ACT2FN
 
 from draftmesh.stages.draft.eagle.config import HeadConfig
-
-_ACTS: dict[str, Callable[[Tensor], Tensor]] = {
-    "silu": functional.silu,
-    "gelu": functional.gelu,
-    "relu": functional.relu,
-}
+from draftmesh.stages.draft.eagle.rotary import rotate
 
 
 class Norm(nn.Module):
@@ -28,40 +22,6 @@ class Norm(nn.Module):
         return functional.rms_norm(x, self.weight.shape, self.weight.to(x.dtype), self.eps)
 
 
-class Rotary:
-    """Plain rotary position embedding, half-split as in Llama, from a table.
-
-    The table is computed in float64 whatever the head's dtype. Positions past its end (where a head
-    never drafts) count as its last.
-    """
-
-    def __init__(self, head_dim: int, theta: float, positions: int) -> None:
-        self.head_dim, self.theta, self.positions = head_dim, theta, positions
-        self._tables: dict[tuple[torch.device, torch.dtype], tuple[Tensor, Tensor]] = {}
-
-    def __call__(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """positions [B, T] -> cos and signed sin, [B, 1, T, D] each."""
-        key = positions.device, dtype
-        if key not in self._tables:
-            self._tables[key] = self._compute(*key)
-        cos, sin = self._tables[key]
-        index = positions[:, None].clamp_max(self.positions - 1)
-        return cos[index], sin[index]
-
-    def _compute(self, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        exponents = torch.arange(0, self.head_dim, 2, dtype=torch.float64) / self.head_dim
-        angles = torch.arange(self.positions)[:, None] * self.theta**-exponents
-        cos, sin = angles.cos(), angles.sin()
-        tables = torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1)
-        return tables[0].to(device, dtype), tables[1].to(device, dtype)
-
-
-def rotate(x: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
-    """Turn queries or keys [B, heads, T, D] by their positions."""
-    cos, sin = rotary
-    return x * cos + x.roll(x.shape[-1] // 2, -1) * sin
-
-
 class Attention(nn.Module):
     """Projections of grouped-query attention; who attends to whom is the caller's."""
 
@@ -72,18 +32,21 @@ class Attention(nn.Module):
         self.q_proj = nn.Linear(width, queries, bias=config.qkv_bias)
         self.k_proj = nn.Linear(width, keys, bias=config.qkv_bias)
         self.v_proj = nn.Linear(width, keys, bias=config.qkv_bias)
-        self.o_proj = nn.Linear(queries, config.hidden, bias=False)
+        self.o_proj = nn.Linear(queries, config.hidden, bias=config.o_bias)
+        self.q_norm = Norm(config.head_dim, config.eps) if config.qk_norm else nn.Identity()
+        self.k_norm = Norm(config.head_dim, config.eps) if config.qk_norm else nn.Identity()
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
     def queries(self, x: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
         """x [B, T, W] -> rotated queries [B, heads, T, D]."""
-        return rotate(self._split(self.q_proj(x)), rotary)
+        return rotate(self.q_norm(self._split(self.q_proj(x))), rotary)
 
     def keys_values(self, x: Tensor, rotary: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """x [B, T, W] -> rotated keys and values [B, kv_heads, T, D]."""
-        return rotate(self._split(self.k_proj(x)), rotary), self._split(self.v_proj(x))
+        keys = self.k_norm(self._split(self.k_proj(x)))
+        return rotate(keys, rotary), self._split(self.v_proj(x))
 
     def output(self, heads: Tensor) -> Tensor:
         """Attended values [B, heads, T, D] -> [B, T, H]."""
@@ -95,7 +58,7 @@ class Mlp(nn.Module):
 
     def __init__(self, config: HeadConfig) -> None:
         super().__init__()
-        self.act = _ACTS[config.act]
+        self.act = ACT2FN[config.act]
         self.gate_proj = nn.Linear(config.hidden, config.intermediate, bias=False)
         self.up_proj = nn.Linear(config.hidden, config.intermediate, bias=False)
         self.down_proj = nn.Linear(config.intermediate, config.hidden, bias=False)

@@ -35,7 +35,7 @@ class HeadRunner:
         following = torch.where(steps == counts[:, None] - 1, step.next[:, None], following)
         features = torch.cat([step.features[i] for i in self.head.config.capture], -1)
         hidden = self.head.fuse(features.to(self.output.dtype))
-        embedding = self.target.embed(following).to(hidden.dtype)
+        embedding = self._embed(following)
         positions = self.cache.lengths[:, None] + steps
         last = counts[:, None] - 1
         seen = self.cache.lengths + counts
@@ -45,7 +45,7 @@ class HeadRunner:
 
     def follow(self, output: Tensor, tokens: Tensor, depth: int) -> Tensor:
         """The output [B, 1, H] after drafting tokens [B] as the depth-th of the chain (from 1)."""
-        embedding = self.target.embed(tokens[:, None]).to(output.dtype)
+        embedding = self._embed(tokens[:, None])
         positions = (self.cache.lengths + depth - 1)[:, None]
         last = torch.zeros_like(positions)
         seen = self.cache.lengths + depth
@@ -57,7 +57,7 @@ class HeadRunner:
 
         A node's pair is its token with its parent's output. `begin` comes before the first level.
         """
-        embedding = self.target.embed(frontier.tokens).to(self.output.dtype)
+        embedding = self._embed(frontier.tokens)
         parents = frontier.parents[:, frontier.offset :] + 1
         hidden = self.fed.gather(1, parents[..., None].expand(-1, -1, self.fed.shape[-1]))
         related = ancestors(frontier.parents)[:, frontier.offset :]
@@ -77,14 +77,21 @@ class HeadRunner:
         """output [B, M, H] -> logits [B, M, V] over the target's vocabulary; -inf outside the
         head's."""
         normed = self.head.normed(output)
-        if self.head.config.version == 1:
+        config = self.head.config
+        if config.version == 1 and not config.own_lm_head:
             return self.target.lm_head(normed.to(self.target.dtype))
         logits: Tensor = self.head.lm_head(normed)
-        if not self.head.config.reduced:
+        if not config.reduced:
             return logits
-        full = logits.new_full((*logits.shape[:2], self.head.config.vocab), -torch.inf)
+        full = logits.new_full((*logits.shape[:2], config.vocab), -torch.inf)
         full[..., self.head.target_ids] = logits
         return full
+
+    def _embed(self, tokens: Tensor) -> Tensor:
+        """tokens [...] -> [..., H] by the head's own table, or else the target's."""
+        own = self.head.config.own_embedding
+        table: Tensor = self.head.embed_tokens(tokens) if own else self.target.embed(tokens)
+        return table.to(self.output.dtype)
 
     def _run(
         self,
