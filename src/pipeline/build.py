@@ -107,8 +107,9 @@ class BuiltPipeline:
         model = type(self.target.model).__name__
         if not self.target.speculative and node["name"] != "none":
             raise UserError(f"{model} {self.abilities.obstacle}: use draft=none")
+        coupled = self.verifier_name == "match"
         context = DraftContext(
-            self.target, self.checkpoint, self.sampler, self.ranks, self.verifier_name == "match"
+            self.target, self.checkpoint, self.sampler, self.ranks, coupled, automatic
         )
         draft: Draft = cls(build_config(cls, node), context)
         if draft.target_forwards and not self.abilities.resume:

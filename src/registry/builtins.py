@@ -24,6 +24,7 @@ BUILTINS: dict[str, Table] = {
         small="draft.small:SmallDraft | a smaller model with the same tokenizer",
         cascade="draft.cascade:CascadeDraft | one draft, and another where it proposes nothing",
         self="draft.self:SelfDraft | the target's own first layers, or all but some",
+        medusa="draft.medusa.medusa:MedusaDraft | trained heads that guess several tokens at once",
         eagle="draft.eagle.eagle:EagleDraft | a trained one-layer head over the target's states",
     ),
     "verifier": _stages(

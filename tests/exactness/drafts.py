@@ -18,6 +18,8 @@ from draftmesh.stages.draft.adaptive.draft import AdaptiveDraft
 from draftmesh.stages.draft.eagle.config import HeadConfig
 from draftmesh.stages.draft.eagle.head import Head
 from draftmesh.stages.draft.eagle.safeai import save_head
+from draftmesh.stages.draft.medusa.heads import MedusaHeads
+from draftmesh.stages.draft.medusa.layouts import save_medusa
 from draftmesh.stages.model.forwardonly import ForwardOnlyTarget
 from draftmesh.stages.model.target import HFTarget
 
@@ -29,6 +31,7 @@ NODES: dict[str, dict[str, Any]] = {
     "small": {"name": "small"},
     "eagle1": {"name": "eagle"},
     "eagle3": {"name": "eagle"},
+    "medusa": {"name": "medusa", "shape": "chain"},
     "cascade": {
         "name": "cascade",
         "first": {"name": "ngram", "k": 2, "min_match": 2},
@@ -69,6 +72,8 @@ def builder(case: Case, size: Size = USUAL, shape: dict[str, Any] | None = None)
         node["path"] = small(case.arch, size)
     if case.draft.startswith("eagle"):
         node["path"] = head(case.arch, size, int(case.draft[-1]))
+    if case.draft == "medusa":
+        node["path"] = medusa(case.arch, size)
 
     def build(context: DraftContext) -> Draft:
         cls = get("draft", node["name"])
@@ -116,4 +121,19 @@ def head(arch: str, size: Size, version: int) -> str:
             made.lm_head.weight.copy_(target.model.get_output_embeddings().weight)
     folder = Path(mkdtemp())
     save_head(made, folder, torch.float64)
+    return str(folder)
+
+
+@cache
+def medusa(arch: str, size: Size) -> str:
+    """A folder with three Medusa heads that nearly hand the target's last hidden state on, and know
+    all tokens but the last: they, too, expect the last token to come again."""
+    target = setup_of(arch, size).target
+    known = torch.arange(target.vocab_size - 1)
+    torch.manual_seed(4)
+    made = MedusaHeads.fresh(3, 1, target.hidden_size, target.vocab_size, known).double()
+    with torch.no_grad():
+        made.weight.add_(0.02 * torch.randn_like(made.weight))
+    folder = Path(mkdtemp())
+    save_medusa(made, folder, torch.float64, arch, {})
     return str(folder)

@@ -18,6 +18,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
         "small",
         "eagle1",
         "eagle3",
+        "medusa",
         "cascade",
         "adaptive",
     ),
@@ -34,7 +35,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "independent": {"shape": "static", "k": 2, "widths": [3, 2], "children": "independent"},
     "dynamic": {"shape": "dynamic", "k": 3, "nodes": 7, "top_k": 3},
 }
-TREES = ("exit", "skip", "small", "eagle1", "eagle3", "adaptive")
+TREES = ("exit", "skip", "small", "eagle1", "eagle3", "medusa", "adaptive")
 """Drafts that can propose trees."""
 
 SAMPLING: dict[str, dict[str, Any]] = {

@@ -61,6 +61,8 @@ class DraftContext:
 
     `coupled` says that the verifier is `match`, so a sampling draft may draw with the target's own
     noise (Stream.TARGET at the same position): agreement becomes likely, the output stays the same.
+    `automatic` says that `k` was not asked for (draft.k=auto) but is the most that makes sense: a
+    draft that can't go as deep is built less deep.
     """
 
     target: Target
@@ -68,3 +70,4 @@ class DraftContext:
     sampler: Sampler
     ranks: Ranks
     coupled: bool = False
+    automatic: bool = False

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,7 +84,8 @@ def load_tensors(file: Path, wanted: Wanted = lambda name: True) -> dict[str, Te
 
 def _torch(file: Path) -> dict[str, Tensor]:
     """A state dict written by torch.save, read without running code from the file."""
-    state = torch.load(file, map_location="cpu", weights_only=True)
+    mapped = zipfile.is_zipfile(file)
+    state = torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
     if not isinstance(state, dict):
         raise ValueError(f"a {type(state).__name__} instead of tensors by name")
     return {str(name): value for name, value in state.items() if isinstance(value, Tensor)}

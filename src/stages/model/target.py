@@ -10,6 +10,7 @@ from draftmesh.registry.contracts.target import Forward
 from draftmesh.stages.model import attention
 from draftmesh.stages.model.cache import SlotCache
 from draftmesh.stages.model.layers import LayerSubset, Parts
+from draftmesh.stages.model.logits import scaled
 from draftmesh.stages.model.masks import Masks, ancestors
 
 
@@ -37,7 +38,6 @@ class HFTarget:
         self.all_layers = tuple(range(self.num_layers))
         self._embedding: nn.Module = model.get_input_embeddings()
         self._head: nn.Module = model.get_output_embeddings()
-        self._softcap: float | None = getattr(self.config, "final_logit_softcapping", None)
         self._captured: dict[int, Tensor] = {}
         self._tapped: set[int] = set()
         self.windows: set[int | None] = set()
@@ -61,16 +61,7 @@ class HFTarget:
 
     def lm_head(self, hidden: Tensor) -> Tensor:
         """Logits [..., V] of final-normed hidden states."""
-        logits: Tensor = self._head(hidden)
-        scale = getattr(self.config, "logit_scale", None)
-        if scale is not None:
-            logits = logits * scale
-        divide = getattr(self.config, "logits_scaling", None)
-        if divide is not None:
-            logits = logits / divide
-        if self._softcap is not None:
-            logits = torch.tanh(logits / self._softcap) * self._softcap
-        return logits
+        return scaled(self._head(hidden), self.config)
 
     def forward(
         self,
