@@ -57,6 +57,7 @@ BUILTINS: dict[str, Table] = {
     "data": _stages(
         demo="data.demo:Demo | demo prompts that come with the package",
         jsonl="data.jsonl:Jsonl | prompts or chats from a JSON-lines file",
+        selfgen="data.selfgen:SelfGen | chats that the target writes itself, for task=train",
     ),
     "tracking": _stages(
         mlflow="tracking.mlflow:MlflowTracker | MLflow on SQLite under outputs/",

@@ -17,6 +17,9 @@ from draftmesh.stages.task.training.metrics import append_metrics
 from draftmesh.stages.task.training.options import TrainOptions
 from draftmesh.stages.task.training.progress import Progress
 from draftmesh.stages.task.training.recipe import Recipe, recipe_for
+from draftmesh.stages.task.training.selfgen import write_chats
+
+TRAININGS = Path("outputs") / "training"
 
 
 @register("task", "train")
@@ -82,18 +85,29 @@ class Train:
             return Path(self.config.folder).expanduser()
         name = pipeline.checkpoint.name
         same = [draft, self.config.identity(draft), pipeline.cfg["seed"], len(chats), name]
-        digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()[:8]
-        return Path("outputs") / "training" / f"{name}-{draft}-{digest}"
+        return TRAININGS / f"{name}-{draft}-{_digest(same)}"
 
 
 def _source(pipeline: Pipeline) -> Path:
     """The corpus. Raises UserError for what cannot be trained."""
     if pipeline.ranks.world > 1:
         raise UserError("task=train runs on the whole model: use parallel=single")
-    path = pipeline.cfg["data"].get("path")
-    if not path:
-        raise UserError("task=train needs chats: data=jsonl data.path=<file>")
-    return Path(path).expanduser()
+    data = pipeline.cfg["data"]
+    if data["name"] == "selfgen":
+        same = [data, pipeline.cfg["seed"], pipeline.cfg["max_new_tokens"]]
+        return write_chats(
+            pipeline, TRAININGS / f"{pipeline.checkpoint.name}-chats-{_digest(same)}"
+        )
+    if not data.get("path"):
+        raise UserError(
+            "task=train needs chats: data=jsonl data.path=<file>, or data=selfgen, which the model "
+            "writes itself"
+        )
+    return Path(data["path"]).expanduser()
+
+
+def _digest(facts: object) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def knobs(config: TrainOptions) -> Knobs:
