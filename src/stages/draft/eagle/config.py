@@ -59,7 +59,7 @@ class HeadConfig:
         return self.draft_vocab < self.vocab
 
     def to_json(self) -> dict[str, Any]:
-        """The `config.json` of SafeAILab's layout."""
+        """The `config.json` of SafeAILab's layout (which has no word for `feed_normed`)."""
         keys: dict[str, Any] = {
             "architectures": [
                 "LlamaForCausalLM" if self.version == 1 else "LlamaForCausalLMEagle3"
@@ -78,12 +78,18 @@ class HeadConfig:
             "max_position_embeddings": self.max_position,
             "qkv_bias": self.qkv_bias,
         }
+        if self.rope_scaling is not None:
+            keys["rope_scaling"] = dict(self.rope_scaling)
         if self.version == 1:
             return keys | {"bias": self.fc_bias}
         return keys | {
             "draft_vocab_size": self.draft_vocab,
             "target_hidden_size": self.target_hidden,
             "eagle_aux_hidden_state_layer_ids": list(self.capture),
+            "fc_norm": self.fc_norm,
+            "norm_before_fc": self.input_norm,
+            "norm_before_residual": self.residual_normed,
+            "norm_output": self.head_normed,
         }
 
 

@@ -9,13 +9,21 @@ from draftmesh.stages.draft.headfiles import find_files, load_tensors, read_conf
 __all__ = ["canonical", "read_config", "read_tensors"]
 
 _PREFIXES = ("model.", "draft_model.", "module.")
+_RENAMED = {
+    "layers.0.": "midlayer.",  # EAGLE-1, speculators, NeMo
+    "transformer.": "midlayer.",  # EAGLE-1 as converted by speculators
+    "fusion_fc.": "fc.",
+}
 
 
 def canonical(name: str) -> str:
     """A tensor's name in SafeAILab's EAGLE-3 layout."""
     while name.startswith(_PREFIXES):
         name = name.split(".", 1)[1]
-    return name.replace("layers.0.", "midlayer.", 1) if name.startswith("layers.0.") else name
+    for theirs, ours in _RENAMED.items():
+        if name.startswith(theirs):
+            return ours + name.removeprefix(theirs)
+    return name
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:

@@ -22,7 +22,7 @@ def save_speculators(
     """
     assert head.config.version == 3
     state = {name.replace("midlayer.", "layers.0."): value for name, value in tensors(head).items()}
-    state["embed_tokens.weight"] = embedding.detach().cpu().contiguous()
+    state.setdefault("embed_tokens.weight", embedding.detach().cpu().contiguous())
     folder.mkdir(parents=True, exist_ok=True)
     cast = {k: v.to(dtype) if v.is_floating_point() else v for k, v in state.items()}
     save_file(cast, folder / "model.safetensors", {"format": "pt"})
@@ -33,7 +33,7 @@ def save_speculators(
 def _config(head: Head, target: str, tokens: int) -> dict[str, Any]:
     shape = head.config
     layer = {
-        "model_type": "llama",
+        "model_type": "qwen3" if shape.qk_norm else "llama",
         "vocab_size": shape.vocab,
         "num_hidden_layers": 1,
         "hidden_size": shape.hidden,
@@ -44,6 +44,8 @@ def _config(head: Head, target: str, tokens: int) -> dict[str, Any]:
         "hidden_act": shape.act,
         "rms_norm_eps": shape.eps,
         "rope_theta": shape.rope_theta,
+        "rope_scaling": None if shape.rope_scaling is None else dict(shape.rope_scaling),
+        "attention_bias": shape.qkv_bias,
         "max_position_embeddings": shape.max_position,
     }
     proposal = {
@@ -58,11 +60,11 @@ def _config(head: Head, target: str, tokens: int) -> dict[str, Any]:
         "speculators_version": "0.3.0",
         "draft_vocab_size": shape.draft_vocab,
         "norm_before_residual": shape.residual_normed,
-        "norm_before_fc": False,
-        "fc_norm": False,
+        "norm_before_fc": shape.input_norm,
+        "fc_norm": shape.fc_norm,
         "norm_output": shape.feed_normed,
         "embed_requires_grad": False,
-        "target_hidden_size": None,
+        "target_hidden_size": shape.target_hidden if shape.own_embedding else None,
         "eagle_aux_hidden_state_layer_ids": list(shape.capture),
         "tie_word_embeddings": False,
         "transformer_layer_config": layer,
