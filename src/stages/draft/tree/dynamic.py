@@ -34,12 +34,13 @@ class DynamicGrowth:
         """logits [B, M, V] of the beams, or of the root (M = 1 serves all beams)."""
         rows, first = len(logits), self.grown == 0
         above = self.last.new_full((rows, 1), -1) if first else self.last
-        logits = logits.expand(-1, above.shape[1], -1)
         history = self.start.prefixes.history(self.run.tokens, self.run.parents)
+        if history is not None:
+            logits = logits.expand(-1, above.shape[1], -1)
         places = Places(self.start.positions + self.grown, history)
         found = confidence(self.start.context, self.start.chance, logits, places)
         gains, tokens = likeliest(found, self.beams)
-        gains = gains.double()
+        gains, tokens = gains.double(), tokens.expand(-1, above.shape[1], -1)
         if not first:
             gains = gains + self.scores.gather(1, above).unsqueeze(-1)
         ok = (gains > LEAST) & (self.start.budget > self.grown)[:, None, None]

@@ -33,8 +33,9 @@ class StaticGrowth:
     def grow(self, logits: Tensor) -> Frontier | None:
         """logits [B, M, V] of the nodes that get children (M = 1 serves all of them)."""
         level = self.levels[self.grown]
-        logits = logits.expand(-1, max(level.above) + 1, -1)
         places = Places(self.start.positions + self.grown, self._history())
+        if places.history is not None or self.children != "top":
+            logits = logits.expand(-1, max(level.above) + 1, -1)
         choose = self._likeliest if self.children == "top" else self._draw
         tokens, valid = choose(level, logits, places)
         if level.parents[0] >= 0:
@@ -58,7 +59,8 @@ class StaticGrowth:
     def _likeliest(self, level: Level, logits: Tensor, places: Places) -> tuple[Tensor, Tensor]:
         found = confidence(self.start.context, self.start.chance, logits, places)
         scores, ids = likeliest(found, max(level.ranks) + 1)
-        chosen = (slice(None), level.above, level.ranks)
+        above = level.above if ids.shape[1] > 1 else [0] * len(level.above)
+        chosen = (slice(None), above, level.ranks)
         return ids[chosen], scores[chosen] > -torch.inf
 
     def _draw(self, level: Level, logits: Tensor, places: Places) -> tuple[Tensor, Tensor]:

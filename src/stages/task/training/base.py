@@ -21,7 +21,7 @@ from draftmesh.stages.task.training.progress import Progress
 from draftmesh.stages.task.training.vocabulary import frequent_tokens
 
 DEPTH = 5
-"""Draft positions whose acceptance is measured."""
+"""Draft positions that are usually measured."""
 
 
 def cached_layers(layers: int) -> tuple[int, ...]:
@@ -47,6 +47,8 @@ class HeadRecipe(ABC):
 
     head: nn.Module
     loss: HeadLoss
+    depth: int = DEPTH
+    """Draft positions whose acceptance is measured."""
 
     def __init__(self, material: Material, layers: Sequence[int] | None = None) -> None:
         """layers: the features to cache, the final-normed state last; None is the shared choice."""
@@ -125,7 +127,7 @@ class HeadRecipe(ABC):
 
     def measure(self, device: torch.device) -> dict[str, float]:
         """Greedy acceptance on held-out chats: per draft position, and the mean length by style."""
-        acceptance = Acceptance(DEPTH)
+        acceptance = Acceptance(self.depth)
         for indices in plan(self.lengths, self.held, self.options.batch_tokens, 0):
             batch = load_batch(self.store, indices).to(device)
             self.loss.measure(batch, [self.chats[i].style for i in indices], acceptance)
