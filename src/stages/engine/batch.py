@@ -5,6 +5,7 @@ from time import perf_counter
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from draftmesh.registry.contracts.counters import Counters
 from draftmesh.registry.contracts.draft import Draft, Proposal, Rows, Step
@@ -108,16 +109,15 @@ class Batch:
             )
         assert forward.logits is not None
         outcome = self._verify(proposal, forward.logits)
-        kept = torch.cat([torch.zeros_like(outcome.path[:, :1]), outcome.path + 1], dim=1)
+        kept = functional.pad(outcome.path + 1, (1, 0))
         counts = outcome.accepted + 1
         positions = self.cache.lengths[:, None] + torch.arange(kept.shape[1], device=kept.device)
         self.cache.keep(kept, counts)
-        path = kept.clamp(min=0)
         step = Step(
-            tokens.gather(1, path),
+            tokens.gather(1, kept),
             counts,
             positions,
-            {i: f.gather(1, _wide(path, f)) for i, f in forward.features.items()},
+            {i: f.gather(1, _wide(kept, f)) for i, f in forward.features.items()},
             outcome.bonus,
         )
         accepted = step.tokens[:, 1:].tolist()

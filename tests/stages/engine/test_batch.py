@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_draft import CHAIN, TREE, KnownDraft
 
+from draftmesh.registry.contracts.draft import Proposal
+
 NEW = 13
 SAMPLING = {"temperature": 0.8, "top_p": 0.9, "repetition_penalty": 1.2}
 
@@ -61,6 +63,40 @@ def test_exactly_as_many_tokens_as_asked_for(limit, verifier):
         setup, requests(max_new_tokens=limit), scripted(known, (4, 1)), verifier, batch_size=5
     )
     assert tokens(result) == [line[:limit] for line in known]
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_a_step_holds_the_root_and_its_features_when_nothing_was_drafted(batch_size):
+    setup, known = endless()
+
+    class Silent(KnownDraft):
+        capture = (setup.target.num_layers,)
+
+        def observe(self, step):
+            assert int(step.lengths.max()) <= step.tokens.shape[1]
+            seen = step.features[setup.target.num_layers].gather(
+                1, (step.lengths - 1)[:, None, None].expand(-1, 1, setup.target.hidden_size)
+            )
+            chosen = setup.target.lm_head(seen)[:, 0].argmax(-1)
+            assert torch.equal(chosen, step.next)
+            steps.append(step)
+            super().observe(step)
+
+        def propose(self, budget):
+            # In turn a whole tree, and no node at all.
+            silent = len(steps) % 2
+            proposal = super().propose(budget)
+            return Proposal.empty(len(budget), budget.device) if silent else proposal
+
+    steps = []
+    result = run_engine(
+        setup,
+        requests(max_new_tokens=NEW),
+        lambda context: Silent(context, known, (4, 2), CHAIN),
+        batch_size=batch_size,
+    )
+    assert tokens(result) == [line[:NEW] for line in known]
+    assert {step.tokens.shape[1] for step in steps} > {1, 5}
 
 
 def test_no_draft_is_longer_than_what_may_still_be_emitted():
