@@ -1,15 +1,21 @@
 """`draft=eagle`: a trained one-layer head drafts from the target's own hidden states."""
 
+import copy
 from dataclasses import dataclass
+from typing import Self
 
 from torch import Tensor
 
 from draftmesh.registry import register
 from draftmesh.registry.contracts.draft import Proposal, Rows, Step
 from draftmesh.registry.contracts.stage import DraftContext
+from draftmesh.registry.contracts.tracking import Scalar
+from draftmesh.stages.draft.eagle.head import Head
 from draftmesh.stages.draft.eagle.loader import load_head
 from draftmesh.stages.draft.eagle.runner import HeadRunner
+from draftmesh.stages.draft.eagle.suspects import suspects
 from draftmesh.stages.draft.picker import ChainPicker
+from draftmesh.stages.draft.selfcheck import self_check
 from draftmesh.stages.draft.shipped import shipped_head
 from draftmesh.stages.draft.tree.options import TreeOptions
 from draftmesh.stages.draft.tree.picker import TreePicker
@@ -36,8 +42,15 @@ class EagleDraft:
         self.full = self.shape = TreeShape.of(config)
         self.depth, self.nodes = self.full.depth, self.full.nodes
         folder = shipped_head("eagle", context.checkpoint.name, config.path)
-        self.head = load_head(folder, context.target)
-        self.capture = self.head.config.capture
+        self.use(load_head(folder, context.target))
+        readings = suspects(self.head, context.target)
+        others = {cause: copy.copy(self).use(head) for cause, head in readings.items()}
+        self.agreement = self_check(self, f"draft.path={folder}", others)
+
+    def use(self, head: Head) -> Self:
+        """Draft with this head."""
+        self.head, self.capture = head, head.config.capture
+        return self
 
     def start(self, rows: Rows) -> None:
         """Empty key/values."""
@@ -95,3 +108,7 @@ class EagleDraft:
 
     def idle(self) -> None:
         """No collectives."""
+
+    def facts(self) -> dict[str, Scalar]:
+        """How often the head's first choice was the target's when it was loaded."""
+        return {"draft_agreement": self.agreement}
