@@ -30,8 +30,10 @@ def composed(*overrides: str, defaults: tuple[str, ...] = SMALL) -> dict[str, An
     return cfg
 
 
-def built(folder: Path, *overrides: str, **options: Any) -> BuiltPipeline:
+def built(
+    folder: Path, *overrides: str, defaults: tuple[str, ...] = SMALL, **options: Any
+) -> BuiltPipeline:
     """Its pipeline on one rank."""
-    cfg = composed(*overrides)
+    cfg = composed(*overrides, defaults=defaults)
     check_options(cfg)
     return build_pipeline(cfg, folder, Solo(), **options)

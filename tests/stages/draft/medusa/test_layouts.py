@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from built import built
+from harness import tiny, tokens
 from medusa_files import TOKEN_MAP, VOCAB, blocks, logits, merged, random, v1, v2, vllm, write
 from medusa_target import LAYERS, make_target
 from safetensors.torch import load_file
@@ -146,3 +148,21 @@ def test_written_names_are_the_published_ones(tmp_path):
 def test_fresh_heads_hand_the_hidden_state_on():
     heads = MedusaHeads.fresh(2, 3, 32, VOCAB, None).double()
     assert torch.equal(heads.states(STATES[0], 2), STATES[0].expand(2, -1, -1))
+
+
+def test_a_merged_checkpoint_is_model_and_draft_at_once(tmp_path):
+    folder, source = tmp_path / "merged", tiny("llama").checkpoint
+    merged(folder, source.model)
+    source.tokenizer.save_pretrained(folder)
+    same = (f"model.path={folder}", f"draft.path={folder}", "draft.k=3")
+    pipeline = built(
+        tmp_path / "run",
+        "model=hf",
+        "draft=medusa",
+        *same,
+        defaults=("model.dtype=float64", "tracking=none", "data.limit=2", "max_new_tokens=8"),
+    )
+    ours = pipeline.generate(pipeline.engine, pipeline.requests())
+    plain = pipeline.generate(pipeline.plain, pipeline.requests())
+    assert tokens(ours) == tokens(plain)
+    assert ours.counters.drafted > 0
