@@ -7,9 +7,11 @@ from torch import Tensor
 from draftmesh.registry import UserError, register
 from draftmesh.registry.contracts.draft import Proposal, Rows, Step
 from draftmesh.registry.contracts.stage import DraftContext
+from draftmesh.registry.contracts.tracking import Scalar
 from draftmesh.stages.draft.medusa.loader import load_heads
 from draftmesh.stages.draft.medusa.runner import MedusaRunner
 from draftmesh.stages.draft.picker import ChainPicker
+from draftmesh.stages.draft.selfcheck import self_check
 from draftmesh.stages.draft.shipped import shipped_head
 from draftmesh.stages.draft.tree.options import TreeOptions
 from draftmesh.stages.draft.tree.picker import TreePicker
@@ -52,6 +54,7 @@ class MedusaDraft:
             )
         self.capture = (context.target.num_layers,)
         self.runner = MedusaRunner(heads, context.target)
+        self.agreement = self_check(self, f"draft.path={folder}", {})
 
     def start(self, rows: Rows) -> None:
         """A new batch."""
@@ -97,3 +100,7 @@ class MedusaDraft:
 
     def idle(self) -> None:
         """No collectives."""
+
+    def facts(self) -> dict[str, Scalar]:
+        """How often the first head's choice was the target's when the heads were loaded."""
+        return {"draft_agreement": self.agreement}

@@ -5,12 +5,15 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from medusa_files import TOKEN_MAP, blocks, v2, write
-from medusa_target import LAYERS, VOCAB
+from medusa_files import TOKEN_MAP, blocks, v1, v2, write
+from medusa_target import LAYERS, VOCAB, context_of, make_target
 
 from draftmesh.registry.contracts.chance import Stream
 from draftmesh.registry.contracts.draft import Rows, Step
+from draftmesh.stages.draft.medusa.heads import MedusaHeads
+from draftmesh.stages.draft.medusa.layouts import save_medusa
 from draftmesh.stages.draft.medusa.medusa import MedusaDraft
+from draftmesh.stages.model.bytetokenizer import byte_tokenizer
 from draftmesh.stages.sampling.noise import NoiseChance
 
 PROMPTS = [[5, 17, 40, 8, 63], [7, 2], [90, 1, 33]]
@@ -172,3 +175,23 @@ def test_a_shorter_proposal_runs_fewer_heads(context, folder, monkeypatch):
     draft.resize(1)
     assert max(map(len, paths(draft.propose(torch.tensor([3, 3, 3])), 0))) == 1
     assert ran == [3, 2, 1]
+
+
+def test_heads_that_know_their_model_are_told_from_others(tmp_path, caplog):
+    target = make_target()
+    # A model that says the same whatever it reads, as heads with its LM head do, too.
+    always = torch.zeros(VOCAB, dtype=torch.float64)
+    always[7] = 1e3
+    target.model.lm_head.bias = torch.nn.Parameter(always, requires_grad=False)
+    context = context_of(target)
+    checkpoint = replace(context.checkpoint, tokenizer=byte_tokenizer(VOCAB))
+    context = replace(context, checkpoint=checkpoint)
+    known = MedusaHeads.fresh(3, 1, 32, VOCAB, None)
+    save_medusa(known, tmp_path / "good", torch.float64, "tiny", {})
+    v1(tmp_path / "bad")
+    draft = MedusaDraft(MedusaDraft.Config(path=str(tmp_path / "good"), k=3), context)
+    assert draft.facts()["draft_agreement"] == 1
+    assert not caplog.records
+    draft = MedusaDraft(MedusaDraft.Config(path=str(tmp_path / "bad"), k=3), context)
+    assert draft.facts()["draft_agreement"] < 0.15
+    assert "draft.path=" in caplog.text
