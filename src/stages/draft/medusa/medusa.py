@@ -52,7 +52,7 @@ class MedusaDraft:
                 f"draft.k={config.k}: {folder} has {heads.count} heads, and a draft is at most as "
                 f"deep: set draft.k={heads.count}"
             )
-        self.capture = (context.target.num_layers,)
+        self.capture: tuple[int, ...] = (context.target.num_layers,)
         self.runner = MedusaRunner(heads, context.target)
         self.agreement = self_check(self, f"draft.path={folder}", {})
 
