@@ -1,10 +1,15 @@
 """Where the heads that come with DraftMesh lie."""
 
 import json
+import re
 from pathlib import Path
 
 import draftmesh
 from draftmesh.registry import UserError
+from draftmesh.stages.draft.hubhead import fetch_head
+from draftmesh.stages.draft.publicheads import public_head
+
+_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
 def heads_folder() -> Path:
@@ -15,21 +20,31 @@ def heads_folder() -> Path:
 
 
 def shipped_head(kind: str, model: str, path: str | None) -> Path:
-    """The folder of a head: `path` if given, else the one in `heads/` for this kind and model.
+    """The folder of a head: `path` (a folder or a Hub id) if given, else the one in `heads/` for
+    this kind and model.
 
-    Raises UserError naming draft.path if there is neither.
+    Raises UserError naming draft.path if there is neither, and a public head or how to train one.
     """
     if path is not None:
-        folder = Path(path).expanduser()
-        if not folder.is_dir():
-            raise UserError(f"draft.path={path}: no such folder")
-        return folder
+        return _given(path)
     for config in sorted(heads_folder().glob("*/config.json")):
         card = json.loads(config.read_text())
         if card.get("draftmesh_draft") == kind and card.get("target") == model:
             return config.parent
-    raise UserError(
-        f"draft={kind}: no head comes with DraftMesh for model {model}; choose draft=ngram, which "
-        f"needs none, give draft.path=<folder>, or train one with: python run.py task=train "
-        f"draft={kind} data=jsonl data.path=<chats>"
+    public = public_head(kind, model)
+    advice = (
+        f"a public one is draft.path={public}"
+        if public is not None
+        else f"choose draft=ngram, which needs none, give draft.path=<folder or Hub id>, or train "
+        f"one with: python run.py task=train draft={kind} data=jsonl data.path=<chats>"
     )
+    raise UserError(f"draft={kind}: no head comes with DraftMesh for model {model}; {advice}")
+
+
+def _given(path: str) -> Path:
+    folder = Path(path).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.exists() or not _HUB_ID.fullmatch(path):
+        raise UserError(f"draft.path={path}: no such folder")
+    return fetch_head(path)

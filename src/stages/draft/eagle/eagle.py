@@ -29,7 +29,8 @@ class EagleDraft:
 
     @dataclass(frozen=True)
     class Config(TreeOptions):
-        """path: folder of a head; null takes the one that comes with DraftMesh for the model."""
+        """path: folder or Hub id of a head; null takes the one that comes with DraftMesh for the
+        model."""
 
         name: str = "eagle"
         k: int = 3

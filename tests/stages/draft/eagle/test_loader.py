@@ -9,7 +9,6 @@ from draftmesh.registry import UserError
 from draftmesh.stages.draft.eagle.loader import load_head
 from draftmesh.stages.draft.eagle.safeai import save_head
 from draftmesh.stages.draft.eagle.speculators import save_speculators
-from draftmesh.stages.draft.shipped import shipped_head
 
 LINEAR = {"rope_type": "linear", "factor": 2.0}
 
@@ -192,10 +191,3 @@ def test_loading_leaves_the_global_generator_alone(tmp_path, target, make_head):
     before = torch.get_rng_state()
     load_head(tmp_path, target)
     assert torch.equal(before, torch.get_rng_state())
-
-
-def test_a_model_without_a_shipped_head(tmp_path):
-    with pytest.raises(UserError, match=r"model other.*draft\.path"):
-        shipped_head("eagle", "other", None)
-    with pytest.raises(UserError, match="no such folder"):
-        shipped_head("eagle", "other", str(tmp_path / "nothing"))
