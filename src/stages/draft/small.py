@@ -1,6 +1,7 @@
 """A smaller language model of the same vocabulary drafts chains or trees."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -9,6 +10,8 @@ from draftmesh.registry import UserError, register
 from draftmesh.registry.contracts.draft import Proposal, Rows, Step
 from draftmesh.registry.contracts.stage import DraftContext
 from draftmesh.stages.draft.picker import ChainPicker
+from draftmesh.stages.draft.sharing import Sharing, is_sharing
+from draftmesh.stages.draft.shipped import shipped_head
 from draftmesh.stages.draft.tree.options import TreeOptions
 from draftmesh.stages.draft.tree.picker import TreePicker
 from draftmesh.stages.draft.tree.shape import TreeShape
@@ -29,7 +32,8 @@ class SmallDraft:
 
     @dataclass(frozen=True)
     class Config(TreeOptions):
-        """path: folder or Hub id of the draft model."""
+        """path: folder or Hub id of the draft model; null takes the one that comes with DraftMesh
+        for the model."""
 
         name: str = "small"
         path: str | None = None
@@ -46,7 +50,11 @@ class SmallDraft:
     def _load(self) -> HFTarget:
         path, target = self.config.path, self.context.target
         if path is None:
-            raise UserError("draft.path: give the folder or Hub id of a draft model")
+            folder = shipped_head("small", self.context.checkpoint.name, None)
+        else:
+            folder = Path(path).expanduser()
+        if path is None or is_sharing(folder):
+            return HFTarget(Sharing.load(folder, target).connect(target))
         options = LoadOptions(
             dtype=str(target.dtype).removeprefix("torch."), device=str(target.device)
         )

@@ -13,7 +13,8 @@ class SoftCrossEntropy(torch.autograd.Function):
 
     hidden [K, M, H] holds K predictions of the same M tokens, so the target's distribution is
     computed once for all of them. Logits live for PIECE tokens at a time: their gradient is
-    computed on the way, which a linear layer and `cross_entropy` would keep for M * K * V.
+    computed on the way, which a linear layer and `cross_entropy` would keep for M * K * V. A weight
+    that needs no gradient costs none.
     """
 
     @staticmethod
@@ -25,7 +26,9 @@ class SoftCrossEntropy(torch.autograd.Function):
         out, rows = weight.to(dtype), rows.to(dtype)
         total = torch.zeros((), dtype=torch.float32, device=hidden.device)
         by_hidden = torch.empty_like(hidden)
-        by_weight = torch.zeros(weight.shape[::-1], dtype=weight.dtype, device=weight.device)
+        by_weight = None
+        if weight.requires_grad:
+            by_weight = torch.zeros(weight.shape[::-1], dtype=weight.dtype, device=weight.device)
         for start in range(0, teacher.shape[0], PIECE):
             span = slice(start, start + PIECE)
             goal = (teacher[span].to(dtype) @ rows.T).softmax(-1, dtype=torch.float32)
@@ -36,12 +39,14 @@ class SoftCrossEntropy(torch.autograd.Function):
             total -= (loss * scale[:, span]).sum()
             gradient = log.exp_().sub_(goal).to(dtype).flatten(0, 1)
             by_hidden[:, span] = ((gradient @ out) * weights).to(dtype).unflatten(0, (steps, -1))
-            by_weight += (piece * weights).to(dtype).T @ gradient
-        ctx.save_for_backward(by_hidden, by_weight.T)
+            if by_weight is not None:
+                by_weight += (piece * weights).to(dtype).T @ gradient
+        ctx.save_for_backward(by_hidden, None if by_weight is None else by_weight.T)
         return total
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the gradients computed on the way."""
         by_hidden, by_weight = ctx.saved_tensors
-        return by_hidden * gradients[0], by_weight * gradients[0], None, None, None
+        weighted = None if by_weight is None else by_weight * gradients[0]
+        return by_hidden * gradients[0], weighted, None, None, None

@@ -6,6 +6,8 @@ from typing import Any
 
 from draftmesh.registry import UserError
 from draftmesh.stages.task.training.eagle.options import EagleOptions
+from draftmesh.stages.task.training.medusa.options import MedusaOptions
+from draftmesh.stages.task.training.small.options import SmallOptions
 
 _FREE = ("resume", "folder", "cache", "checkpoint_every")
 _PRECISIONS = ("no", "bf16", "fp16")
@@ -45,6 +47,8 @@ class TrainOptions:
     longest: int = 2048
     decay: float = 0.8
     eagle: EagleOptions = field(default_factory=EagleOptions)
+    medusa: MedusaOptions = field(default_factory=MedusaOptions)
+    small: SmallOptions = field(default_factory=SmallOptions)
 
     def check(self, kind: str) -> None:
         """Raises UserError for values that cannot work for a kind of draft."""

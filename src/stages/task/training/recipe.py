@@ -11,6 +11,8 @@ from draftmesh.stages.task.training.material import Material
 
 RECIPES = {
     "eagle": "eagle.recipe:EagleRecipe",
+    "medusa": "medusa.recipe:MedusaRecipe",
+    "small": "small.recipe:SmallRecipe",
 }
 """draft -> "module:Class", the module below this package; imported when chosen."""
 

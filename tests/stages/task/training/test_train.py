@@ -119,7 +119,7 @@ class Stub:
     """What `task=train` looks at before it starts."""
 
     def __init__(self, checkpoint, path, draft="eagle", world=1):
-        self.cfg = {"draft": {"name": draft}, "data": {"path": path}, "seed": 0}
+        self.cfg = {"draft": {"name": draft}, "data": {"name": "jsonl", "path": path}, "seed": 0}
         self.ranks = SimpleNamespace(world=world)
         self.checkpoint, self.target = checkpoint, HFTarget(checkpoint.model)
 

@@ -10,8 +10,9 @@ from draftmesh.stages.draft.eagle.head import Head
 from draftmesh.stages.task.training.acceptance import Acceptance
 from draftmesh.stages.task.training.base import HeadLoss
 from draftmesh.stages.task.training.batches import Batch
-from draftmesh.stages.task.training.eagle.unroll import Windows, take, unroll
+from draftmesh.stages.task.training.eagle.unroll import unroll
 from draftmesh.stages.task.training.loss import SoftCrossEntropy
+from draftmesh.stages.task.training.windows import Windows, take
 
 
 def _delayed(x: Tensor, by: int) -> Tensor:

@@ -1,0 +1,1 @@
+"""Distillation of small draft models."""
