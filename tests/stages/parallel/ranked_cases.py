@@ -7,7 +7,9 @@ from ranked import Case
 from ranked_models import MOE, tiny, tokens
 
 from draftmesh.registry import UserError, build
+from draftmesh.stages.draft.medusa.lmhead import PartialHead
 from draftmesh.stages.ffn.report import summarise
+from draftmesh.stages.model.target import HFTarget
 from draftmesh.stages.parallel.plan import Plan
 from draftmesh.stages.parallel.probe import Probe
 from draftmesh.stages.parallel.ranks import form
@@ -78,6 +80,17 @@ def misrouted(plan: Plan, model: str) -> str:
     return "accepted"
 
 
+@torch.no_grad()
+def rows_equal(plan: Plan, model: str) -> float:
+    """Some rows of the LM head, taken from the whole model and from the split one."""
+    mesh = form(plan)
+    whole, split = (tiny(model) for _ in range(2))
+    shard_tensor_parallel(split, mesh)
+    some = torch.tensor([60, 3, 31, 30, 0])
+    rows = PartialHead(HFTarget(split), some).rows
+    return (rows - whole.get_output_embeddings().weight[some]).abs().max().item()
+
+
 def refused(plan: Plan, model: str, ffn: str = "auto") -> str:
     """The message with which a plan is refused."""
     mesh = form(plan)
@@ -107,6 +120,7 @@ CASES: dict[int, dict[str, Case]] = {
         "ep2 llama upcycled": _equal(Plan(ep=2), "llama_9_3"),
         "ep2 float32": _equal(Plan(ep=2), "gpt_oss", dtype="float32"),
         "ep2 bfloat16": _equal(Plan(ep=2), "gpt_oss", dtype="bfloat16"),
+        "tp2 rows": Case("ranked_cases:rows_equal", Plan(tp=2, etp=2), {"model": "llama_9_3"}),
         "wrong route": Case("ranked_cases:misrouted", Plan(ep=2), {"model": "two_experts"}),
         "dense refused": Case(
             "ranked_cases:refused", Plan(ep=2), {"model": "llama", "ffn": "dense"}

@@ -45,6 +45,10 @@ def test_split_models_compute_what_the_whole_one_does(world: int, name: str) -> 
         assert value["change"] <= tolerance
 
 
+def test_rows_of_a_split_lm_head_are_those_of_the_whole_one() -> None:
+    assert values(2, "tp2 rows") == [0.0, 0.0]
+
+
 @pytest.mark.parametrize(("world", "name"), EQUAL)
 def test_counted_bytes_equal_the_formula(world: int, name: str) -> None:
     found = values(world, name)
