@@ -1,7 +1,10 @@
 """A head from the Hugging Face Hub."""
 
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+from draftmesh.registry import UserError
 from draftmesh.stages.model.explain import explained
 from draftmesh.stages.model.hub import reachable
 from draftmesh.stages.model.progress import quiet
@@ -12,11 +15,16 @@ _FILES = ("*.json", "*.safetensors", "*.bin", "*.pt")
 def fetch_head(repository: str) -> Path:
     """The local folder of a repository's head: fetched, or from the cache if the Hub can't be
     reached. Raises UserError, in one line, if there is none."""
-    from huggingface_hub import snapshot_download  # takes a while to import, and is seldom needed
-
+    hub: Any = import_module("huggingface_hub")  # takes a while, and is seldom needed
     online = reachable()
-    hint = "" if online else " and the Hub cannot be reached"
-    with quiet(downloads=True), explained(f"draft.path={repository}", f" (no such folder{hint})"):
-        return Path(
-            snapshot_download(repository, allow_patterns=list(_FILES), local_files_only=not online)
-        )
+    what = f"draft.path={repository}"
+    with quiet(downloads=True), explained(what, " (no such folder)"):
+        try:
+            folder = hub.snapshot_download(
+                repository, allow_patterns=list(_FILES), local_files_only=not online
+            )
+        except hub.errors.LocalEntryNotFoundError:
+            raise UserError(
+                f"{what}: no such folder, not in the Hub's cache, and the Hub cannot be reached"
+            ) from None
+    return Path(folder)

@@ -51,7 +51,7 @@ def test_what_is_neither_folder_nor_hub_id(path):
 
 
 def test_a_hub_id_without_network(offline):
-    with pytest.raises(UserError, match=r"draft\.path=org/head .*Hub cannot be reached") as caught:
+    with pytest.raises(UserError, match=r"draft\.path=org/head: .*Hub cannot be reached") as caught:
         shipped_head("eagle", "other", "org/head")
     assert "\n" not in str(caught.value)
 
