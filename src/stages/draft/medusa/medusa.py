@@ -29,7 +29,8 @@ class MedusaDraft:
 
     @dataclass(frozen=True)
     class Config(TreeOptions):
-        """path: folder of heads; null takes those that come with DraftMesh for the model."""
+        """path: folder or Hub id of heads; null takes those that come with DraftMesh for the
+        model."""
 
         name: str = "medusa"
         k: int = 4
