@@ -5,13 +5,15 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from draftmesh.registry import UserError, register
 from draftmesh.registry.contracts.draft import Proposal, Rows, Step
 from draftmesh.registry.contracts.stage import DraftContext
 from draftmesh.registry.contracts.target import Forward
+from draftmesh.stages.draft.exitadapter import Exit
 from draftmesh.stages.draft.picker import ChainPicker
+from draftmesh.stages.draft.shipped import find_shipped, shipped_head
 from draftmesh.stages.draft.tree.options import TreeOptions
 from draftmesh.stages.draft.tree.picker import TreePicker
 from draftmesh.stages.draft.tree.shape import TreeShape
@@ -27,22 +29,30 @@ class SelfDraft:
     the verify pass resumes there from the same hidden states; later layers are overwritten by it.
     A static tree is handed back the same way, its nodes run level by level in their final order. Of
     a dynamic tree only the beams are run, not all in the end kept, so the verify pass runs anew.
+    A trained adapter may stand in for the layers after the exit (as Kangaroo's, Liu et al. 2024).
     """
 
     @dataclass(frozen=True)
     class Config(TreeOptions):
         """exit_layer: run only the first N layers, then the final norm and LM head. skip_layers:
-        leave out these layers instead (indices from 0)."""
+        leave out these layers instead (indices from 0). path: folder of a trained adapter after the
+        exit; without any of these, the one that comes with DraftMesh for the model, if any."""
 
         name: str = "self"
         k: int = 3
         exit_layer: int | None = None
         skip_layers: list[int] = field(default_factory=list)
+        path: str | None = None
 
     capture: tuple[int, ...] = ()
 
     def __init__(self, config: Config, context: DraftContext) -> None:
         self.config, self.context, self.target = config, context, context.target
+        self.adapter: nn.Module | None = None
+        trained = find_exit(config, context)
+        if trained is not None:
+            config = replace(config, exit_layer=trained.adapter.shape.exit_layer)
+            self.adapter = trained.connect(self.target)
         left_out = left_out_layers(config, self.target.num_layers)
         self.layers = [i for i in range(self.target.num_layers) if i not in left_out]
         self.first_left_out = min(left_out)
@@ -128,6 +138,9 @@ class SelfDraft:
         if forward.logits is not None:
             return forward.logits if nodes is None else forward.logits[:, nodes]
         hidden = forward.hidden if nodes is None else forward.hidden[:, nodes]
+        if self.adapter is not None:
+            logits: Tensor = self.adapter(hidden)
+            return logits
         return self.target.lm_head(self.target.norm(hidden))
 
     def drop(self, keep: Tensor) -> None:
@@ -145,6 +158,28 @@ class SelfDraft:
             )
             if step < self.shape.depth:
                 self._logits(forward)
+
+
+def find_exit(config: SelfDraft.Config, context: DraftContext) -> Exit | None:
+    """The trained adapter that is asked for. Raises UserError for options that exclude it."""
+    model = context.checkpoint.name
+    if config.path is None:
+        plain = config.exit_layer is not None or config.skip_layers
+        folder = None if plain else find_shipped("self", model)
+    elif config.skip_layers:
+        raise UserError("draft.path and draft.skip_layers exclude each other: give one")
+    else:
+        folder = shipped_head("self", model, config.path)
+    if folder is None:
+        return None
+    trained = Exit.load(folder, context.target)
+    layer = trained.adapter.shape.exit_layer
+    if config.exit_layer not in (None, layer):
+        raise UserError(
+            f"draft.exit_layer={config.exit_layer}: the adapter in draft.path reads layer {layer}; "
+            f"set draft.exit_layer={layer} or null"
+        )
+    return trained
 
 
 def left_out_layers(config: SelfDraft.Config, layers: int) -> set[int]:

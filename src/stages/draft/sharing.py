@@ -13,8 +13,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from draftmesh.registry import UserError
 from draftmesh.registry.contracts.target import Target
+from draftmesh.stages.draft.fitting import check_ids, check_sizes, check_tensors
 from draftmesh.stages.draft.headfiles import find_files, load_tensors, read_config
-from draftmesh.stages.draft.medusa.lmhead import PartialHead
+from draftmesh.stages.draft.reducedhead import ReducedHead
 from draftmesh.stages.model import attention
 
 IDS = "draft_ids"
@@ -64,20 +65,6 @@ class _Embedding(nn.Module):
         return self.target.embed(tokens)
 
 
-class _Head(nn.Module):
-    """The target's LM head for some ids; -inf for the others."""
-
-    def __init__(self, target: Target, ids: Tensor) -> None:
-        super().__init__()
-        self.part, self.ids, self.vocab = PartialHead(target, ids), ids, target.vocab_size
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        logits = self.part(hidden)
-        full = logits.new_full((*logits.shape[:-1], self.vocab), -torch.inf)
-        full[..., self.ids] = logits
-        return full
-
-
 @dataclass(frozen=True)
 class Sharing:
     """A bare Llama and the target's ids [Vd], ascending, that it drafts.
@@ -96,7 +83,7 @@ class Sharing:
         model.to(device=target.device, dtype=target.dtype).eval().requires_grad_(False)
         model.set_attn_implementation(attention.NAME)
         model.set_input_embeddings(_Embedding(target))
-        model.set_output_embeddings(_Head(target, self.ids.to(target.device)))
+        model.set_output_embeddings(ReducedHead(target, self.ids.to(target.device)))
         return self.model
 
     def save(self, folder: Path, dtype: torch.dtype, target: str) -> None:
@@ -125,40 +112,16 @@ class Sharing:
             raise UserError(
                 f"draft.path={folder}: not a small model that shares its target's parts"
             )
-        theirs = (raw.get("hidden_size"), raw.get("vocab_size"))
-        ours = (target.hidden_size, target.vocab_size)
-        if theirs != ours:
-            raise UserError(
-                f"draft.path={folder}: this draft is for a model with hidden size {theirs[0]} and "
-                f"{theirs[1]} tokens, the model has hidden size {ours[0]} and {ours[1]} tokens; "
-                "choose a draft of this model"
-            )
-        (file,) = find_files(folder, ("model.safetensors", "pytorch_model.bin"))
+        check_sizes(raw, target, folder)
+        (file,) = find_files(folder)
         state = load_tensors(file)
-        ids = state.pop(IDS, None)
+        ids = check_ids(state.pop(IDS, None), target, folder)
         model = bare_llama(LlamaConfig.from_dict(raw))
-        _check(state, model.state_dict(), ids, folder)
+        check_tensors(state, model.state_dict(), folder)
         model.load_state_dict(state)
-        assert ids is not None
         return Sharing(model, ids)
 
 
 def is_sharing(folder: Path) -> bool:
     """Whether a folder holds a model that shares its target's parts."""
     return (folder / "config.json").is_file() and bool(read_config(folder).get(SHARED))
-
-
-def _check(
-    state: dict[str, Tensor], own: dict[str, Tensor], ids: Tensor | None, folder: Path
-) -> None:
-    missing = sorted(set(own) - set(state)) or ([IDS] if ids is None else [])
-    unknown = sorted(set(state) - set(own))
-    if missing or unknown:
-        what = f"lacks {missing[0]}" if missing else f"has the unknown tensor {unknown[0]}"
-        raise UserError(f"draft.path={folder}: model.safetensors {what}")
-    for name, value in state.items():
-        if value.shape != own[name].shape:
-            raise UserError(
-                f"draft.path={folder}: {name} is {list(value.shape)}, "
-                f"config.json says {list(own[name].shape)}"
-            )

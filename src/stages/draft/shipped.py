@@ -19,6 +19,15 @@ def heads_folder() -> Path:
     return inside if inside.is_dir() else package.parent / "heads"
 
 
+def find_shipped(kind: str, model: str) -> Path | None:
+    """The folder in `heads/` for this kind of draft and model, if there is one."""
+    for config in sorted(heads_folder().glob("*/config.json")):
+        card = json.loads(config.read_text())
+        if card.get("draftmesh_draft") == kind and card.get("target") == model:
+            return config.parent
+    return None
+
+
 def shipped_head(kind: str, model: str, path: str | None) -> Path:
     """The folder of a head: `path` (a folder or a Hub id) if given, else the one in `heads/` for
     this kind and model.
@@ -27,10 +36,9 @@ def shipped_head(kind: str, model: str, path: str | None) -> Path:
     """
     if path is not None:
         return _given(path)
-    for config in sorted(heads_folder().glob("*/config.json")):
-        card = json.loads(config.read_text())
-        if card.get("draftmesh_draft") == kind and card.get("target") == model:
-            return config.parent
+    found = find_shipped(kind, model)
+    if found is not None:
+        return found
     public = public_head(kind, model)
     advice = (
         f"a public one is draft.path={public}"

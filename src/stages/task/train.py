@@ -90,6 +90,8 @@ class Train:
 
 def _source(pipeline: Pipeline) -> Path:
     """The corpus. Raises UserError for what cannot be trained."""
+    if pipeline.cfg["draft"].get("exit_layer") is not None:
+        raise UserError("draft.exit_layer: task=train takes the layer from task.self.exit_layer")
     if pipeline.ranks.world > 1:
         raise UserError("task=train runs on the whole model: use parallel=single")
     data = pipeline.cfg["data"]

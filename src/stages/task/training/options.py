@@ -7,6 +7,7 @@ from typing import Any
 from draftmesh.registry import UserError
 from draftmesh.stages.task.training.eagle.options import EagleOptions
 from draftmesh.stages.task.training.medusa.options import MedusaOptions
+from draftmesh.stages.task.training.self.options import SelfOptions
 from draftmesh.stages.task.training.small.options import SmallOptions
 
 _FREE = ("resume", "folder", "cache", "checkpoint_every")
@@ -49,6 +50,7 @@ class TrainOptions:
     eagle: EagleOptions = field(default_factory=EagleOptions)
     medusa: MedusaOptions = field(default_factory=MedusaOptions)
     small: SmallOptions = field(default_factory=SmallOptions)
+    self: SelfOptions = field(default_factory=SelfOptions)
 
     def check(self, kind: str) -> None:
         """Raises UserError for values that cannot work for a kind of draft."""

@@ -13,6 +13,7 @@ RECIPES = {
     "eagle": "eagle.recipe:EagleRecipe",
     "medusa": "medusa.recipe:MedusaRecipe",
     "small": "small.recipe:SmallRecipe",
+    "self": "self.recipe:SelfRecipe",
 }
 """draft -> "module:Class", the module below this package; imported when chosen."""
 

@@ -67,7 +67,8 @@ def test_layers_are_taken_evenly_from_first_to_last(count, chosen):
 def test_all_layers_of_the_target_are_the_target(make_small, checkpoint):
     recipe = make_small(layers=6)
     batch = load_batch(recipe.store, [0, 1])
-    hidden = recipe.loss._run(batch)
+    everywhere = torch.ones_like(batch.tokens, dtype=torch.bool)
+    hidden = recipe.loss.outputs(batch, everywhere).view(*batch.tokens.shape, -1)
     for row, length in enumerate(batch.lengths.tolist()):
         expected = batch.features[row, :length, -1].float()
         assert torch.allclose(hidden[row, :length], expected, atol=0.05)

@@ -1,0 +1,22 @@
+"""The target's LM head for a part of the vocabulary, as a module."""
+
+import torch
+from torch import Tensor, nn
+
+from draftmesh.registry.contracts.target import Target
+from draftmesh.stages.draft.medusa.lmhead import PartialHead
+
+
+class ReducedHead(nn.Module):
+    """The target's logits for some ids [Vd]; -inf for the others, which are never drafted."""
+
+    def __init__(self, target: Target, ids: Tensor) -> None:
+        super().__init__()
+        self.part, self.ids, self.vocab = PartialHead(target, ids), ids, target.vocab_size
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Final-normed hidden [..., H] -> logits [..., V]."""
+        logits = self.part(hidden)
+        full = logits.new_full((*logits.shape[:-1], self.vocab), -torch.inf)
+        full[..., self.ids] = logits
+        return full
