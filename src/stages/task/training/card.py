@@ -48,10 +48,12 @@ def card_text(facts: Facts) -> str:
             f"{facts.seconds / 60:.0f} minutes of wall time.",
             f"- Command: `{command}`",
             "",
-            "Greedy acceptance on held-out chats, P(the first j draft tokens are right): "
+            "Greedy acceptance on held-out chats, P(the first j draft tokens are right) at any "
+            "place of an answer: "
             + ", ".join(rates)
-            + f". Mean acceptance length {facts.metrics['val_acceptance_length']:.2f} "
-            "(bonus included).",
+            + f". Decoding them with chains of {len(rates)} emits "
+            f"{facts.metrics['val_acceptance_length']:.2f} tokens a target forward (bonus "
+            "included), by style:",
             "",
             "| Held-out chats | Acceptance length |",
             "|---|---|",
