@@ -8,23 +8,15 @@ from torch import nn
 from draftmesh.stages.model.layers import Parts
 
 
-def chosen_layers(count: int, layers: int) -> list[int]:
-    """`count` of `layers` layers, evenly from the first to the last; a single one is the last."""
-    if count == 1:
-        return [layers - 1]
-    return [round(i * (layers - 1) / (count - 1)) for i in range(count)]
-
-
 @torch.no_grad()
 def start_from_layers(model: Any, target: Any) -> None:
-    """Copy evenly chosen layers and the final norm, tensor by tensor where names and shapes agree.
+    """Copy the first layers and the final norm, tensor by tensor where names and shapes agree.
 
-    More layers than the target has repeat some.
+    The first layers learn faster than layers from all depths, whose inputs are missing.
     """
     own, source = Parts.of(model), Parts.of(target)
-    chosen = chosen_layers(len(own.layer_list), len(source.layer_list))
-    for layer, index in zip(own.layer_list, chosen, strict=True):
-        _copy(layer, source.layer_list[index])
+    for layer, given in zip(own.layer_list, source.layer_list, strict=False):
+        _copy(layer, given)
     _copy(own.norm_module, source.norm_module)
 
 

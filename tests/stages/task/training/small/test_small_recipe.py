@@ -10,7 +10,6 @@ from draftmesh.stages.task.train import knobs
 from draftmesh.stages.task.training.batches import load_batch
 from draftmesh.stages.task.training.loop import optimizer_for
 from draftmesh.stages.task.training.progress import Progress
-from draftmesh.stages.task.training.small.initial import chosen_layers
 from draftmesh.stages.task.training.small.options import SmallOptions
 from draftmesh.stages.task.training.small.recipe import SmallRecipe
 
@@ -59,9 +58,11 @@ def test_padding_and_prompts_teach_nothing(make_small):
     assert float(together.detach()) == pytest.approx(mean, rel=1e-5)
 
 
-@pytest.mark.parametrize(("count", "chosen"), [(1, [5]), (2, [0, 5]), (3, [0, 2, 5])])
-def test_layers_are_taken_evenly_from_first_to_last(count, chosen):
-    assert chosen_layers(count, 6) == chosen
+def test_the_first_layers_of_the_target_are_the_first_weights(make_small, checkpoint):
+    recipe = make_small(layers=2)
+    for own, source in zip(recipe.head.layers, checkpoint.model.model.layers, strict=False):
+        assert torch.equal(own.mlp.up_proj.weight, source.mlp.up_proj.weight)
+    assert torch.equal(recipe.head.norm.weight, checkpoint.model.model.norm.weight)
 
 
 def test_all_layers_of_the_target_are_the_target(make_small, checkpoint):
