@@ -20,8 +20,9 @@ def heads_folder() -> Path:
 
 
 def find_shipped(kind: str, model: str) -> Path | None:
-    """The folder in `heads/` for this kind of draft and model, if there is one."""
-    for config in sorted(heads_folder().glob("*/config.json")):
+    """The folder in `heads/` for this kind of draft and model, if there is one; of several (EAGLE-1
+    and EAGLE-3), the last by name."""
+    for config in sorted(heads_folder().glob("*/config.json"), reverse=True):
         card = json.loads(config.read_text())
         if card.get("draftmesh_draft") == kind and card.get("target") == model:
             return config.parent
@@ -29,8 +30,8 @@ def find_shipped(kind: str, model: str) -> Path | None:
 
 
 def shipped_head(kind: str, model: str, path: str | None) -> Path:
-    """The folder of a head: `path` (a folder or a Hub id) if given, else the one in `heads/` for
-    this kind and model.
+    """The folder of a head: `path` (a folder, one of `heads/` by its name, or a Hub id) if given,
+    else the one in `heads/` for this kind and model.
 
     Raises UserError naming draft.path if there is neither, and a public head or how to train one.
     """
@@ -53,6 +54,8 @@ def _given(path: str) -> Path:
     folder = Path(path).expanduser()
     if folder.is_dir():
         return folder
+    if path and (heads_folder() / path / "config.json").is_file():
+        return heads_folder() / path
     if folder.exists() or not _HUB_ID.fullmatch(path):
         raise UserError(f"draft.path={path}: no such folder")
     return fetch_head(path)

@@ -1,8 +1,10 @@
+import json
+
 import pytest
 from huggingface_hub import constants
 
 from draftmesh.registry import UserError
-from draftmesh.stages.draft import hubhead
+from draftmesh.stages.draft import hubhead, shipped
 from draftmesh.stages.draft.publicheads import public_head
 from draftmesh.stages.draft.shipped import heads_folder, shipped_head
 
@@ -38,6 +40,18 @@ def test_public_heads(kind, model, head):
     expected = f"task=train draft={kind}" if head is None else f"draft.path={head}"
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_of_several_the_last_by_name_is_the_default_and_all_go_by_their_names(
+    tmp_path, monkeypatch
+):
+    card = {"draftmesh_draft": "eagle", "target": "mine"}
+    for name, more in (("mine-a1", {}), ("mine-a3", {}), ("mine-b", {"draftmesh_draft": "medusa"})):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps(card | more))
+    monkeypatch.setattr(shipped, "heads_folder", lambda: tmp_path)
+    assert shipped_head("eagle", "mine", None) == tmp_path / "mine-a3"
+    assert shipped_head("eagle", "mine", "mine-a1") == tmp_path / "mine-a1"
 
 
 def test_a_folder_is_taken_as_it_is(tmp_path):
