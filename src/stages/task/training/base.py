@@ -76,7 +76,9 @@ class HeadRecipe(ABC):
         """The card's title and what it says of the file, a sentence or two."""
 
     def frequent(self, size: int) -> Tensor:
-        """The `size` most frequent answer tokens of the training chats, ascending ids."""
+        """The `size` most frequent answer tokens of the training chats, ascending ids; no more than
+        the target has."""
+        size = min(size, self.target.vocab_size)
         return frequent_tokens(self.chats, self.train, size, self.checkpoint.eos_ids)
 
     def epoch(self, number: int) -> list[list[int]]:

@@ -105,6 +105,10 @@ def test_a_start_that_is_no_small_model(make_small, make_recipe, tmp_path):
         make_small(start=str(folder))
 
 
+def test_no_more_tokens_are_drafted_than_there_are(make_small):
+    assert make_small(draft_vocab=8192).sharing.ids.tolist() == list(range(64))
+
+
 def test_options_that_cannot_work():
     with pytest.raises(UserError, match=r"task\.small\.layers=0"):
         SmallOptions(layers=0).check()
