@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from draftmesh.registry.contracts.target import Target
-from draftmesh.stages.draft.medusa.lmhead import PartialHead
+from draftmesh.stages.draft.partialhead import PartialHead
 
 
 class ReducedHead(nn.Module):

@@ -50,12 +50,18 @@ def shipped_head(kind: str, model: str, path: str | None) -> Path:
     raise UserError(f"draft={kind}: no head comes with DraftMesh for model {model}; {advice}")
 
 
-def _given(path: str) -> Path:
-    folder = Path(path).expanduser()
+def local_head(path: str) -> Path | None:
+    """A folder, or one of `heads/` by its name; None for what is neither."""
+    folder, shipped = Path(path).expanduser(), heads_folder() / path
     if folder.is_dir():
         return folder
-    if path and (heads_folder() / path / "config.json").is_file():
-        return heads_folder() / path
-    if folder.exists() or not _HUB_ID.fullmatch(path):
+    return shipped if path and (shipped / "config.json").is_file() else None
+
+
+def _given(path: str) -> Path:
+    found = local_head(path)
+    if found is not None:
+        return found
+    if Path(path).expanduser().exists() or not _HUB_ID.fullmatch(path):
         raise UserError(f"draft.path={path}: no such folder")
     return fetch_head(path)

@@ -9,9 +9,11 @@ from torch import Tensor
 from draftmesh.registry import UserError, register
 from draftmesh.registry.contracts.draft import Proposal, Rows, Step
 from draftmesh.registry.contracts.stage import DraftContext
+from draftmesh.registry.contracts.tracking import Scalar
 from draftmesh.stages.draft.picker import ChainPicker
+from draftmesh.stages.draft.selfcheck import self_check
 from draftmesh.stages.draft.sharing import Sharing, is_sharing
-from draftmesh.stages.draft.shipped import shipped_head
+from draftmesh.stages.draft.shipped import local_head, shipped_head
 from draftmesh.stages.draft.tree.options import TreeOptions
 from draftmesh.stages.draft.tree.picker import TreePicker
 from draftmesh.stages.draft.tree.shape import TreeShape
@@ -45,16 +47,25 @@ class SmallDraft:
         self.config, self.context = config, context
         self.full = self.shape = TreeShape.of(config)
         self.depth, self.nodes = self.full.depth, self.full.nodes
-        self.model = self._load()
-
-    def _load(self) -> HFTarget:
-        path, target = self.config.path, self.context.target
-        if path is None:
-            folder = shipped_head("small", self.context.checkpoint.name, None)
+        self.agreement: float | None = None
+        folder = self._sharing_folder()
+        if folder is None:
+            self.model = self._load_whole(str(config.path))
         else:
-            folder = Path(path).expanduser()
-        if path is None or is_sharing(folder):
-            return HFTarget(Sharing.load(folder, target).connect(target))
+            target = context.target
+            self.model = HFTarget(Sharing.load(folder, target).connect(target))
+            self.agreement = self_check(self, f"draft.path={folder}", {})
+
+    def _sharing_folder(self) -> Path | None:
+        """Where the draft's own part of a model lies that shares the target's, if it is such."""
+        path = self.config.path
+        if path is None:
+            return shipped_head("small", self.context.checkpoint.name, None)
+        folder = local_head(path)
+        return folder if folder is not None and is_sharing(folder) else None
+
+    def _load_whole(self, path: str) -> HFTarget:
+        target = self.context.target
         options = LoadOptions(
             dtype=str(target.dtype).removeprefix("torch."), device=str(target.device)
         )
@@ -160,6 +171,10 @@ class SmallDraft:
 
     def idle(self) -> None:
         """No collectives."""
+
+    def facts(self) -> dict[str, Scalar]:
+        """How often a model that shares the target's parts agreed with it when it was loaded."""
+        return {"draft_agreement": self.agreement}
 
     def _catch_up(self, drafting: Tensor) -> Tensor:
         """Feed pending tokens of the drafting rows; logits [B, V] after the last one of each.

@@ -9,8 +9,13 @@ import torch
 from harness import VOCAB, Setup, requests, rerun, run_engine, tiny, tokens, with_eos
 
 from draftmesh.registry import UserError
+from draftmesh.registry.contracts.stage import DraftContext
 from draftmesh.stages.draft.sharing import Sharing, bare_llama, is_sharing, llama_config
+from draftmesh.stages.draft.small import SmallDraft
 from draftmesh.stages.model.target import HFTarget
+from draftmesh.stages.parallel.ranks import Solo
+from draftmesh.stages.sampling.options import SamplingOptions
+from draftmesh.stages.sampling.processors import Processors
 from draftmesh.stages.task.training.small.initial import start_from_layers
 
 
@@ -52,6 +57,18 @@ def test_only_its_ids_are_drafted(tmp_path):
     own = draft.forward(torch.tensor([lines]), draft.new_cache(1, 4)).logits[0]
     assert torch.isinf(own).sum() == len(lines) * (VOCAB - 3)
     assert torch.allclose(own[:, ids], logits[:, ids], atol=1e-5)
+
+
+def test_it_is_checked_against_its_model(tmp_path, caplog):
+    setup = tiny("llama", context=512)
+    sampler = Processors(SamplingOptions(), VOCAB)
+    context = DraftContext(setup.target, setup.checkpoint, sampler, Solo())
+    good = SmallDraft(SmallDraft.Config(path=share(tmp_path / "good", setup)), context)
+    assert good.facts() == {"draft_agreement": 1.0}
+    assert not caplog.records
+    bad = share(tmp_path / "bad", setup, ids=torch.tensor([3, 7]))
+    assert SmallDraft(SmallDraft.Config(path=bad), context).facts()["draft_agreement"] < 0.15
+    assert f"draft.path={bad}" in caplog.text
 
 
 def refusal(path, setup=None):

@@ -7,7 +7,7 @@ from ranked import Case
 from ranked_models import MOE, tiny, tokens
 
 from draftmesh.registry import UserError, build
-from draftmesh.stages.draft.medusa.lmhead import PartialHead
+from draftmesh.stages.draft.partialhead import PartialHead
 from draftmesh.stages.ffn.report import summarise
 from draftmesh.stages.model.target import HFTarget
 from draftmesh.stages.parallel.plan import Plan

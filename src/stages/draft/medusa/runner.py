@@ -6,7 +6,7 @@ from torch import Tensor
 from draftmesh.registry.contracts.draft import Step
 from draftmesh.registry.contracts.target import Target
 from draftmesh.stages.draft.medusa.heads import MedusaHeads
-from draftmesh.stages.draft.medusa.lmhead import PartialHead
+from draftmesh.stages.draft.partialhead import PartialHead
 
 
 class MedusaRunner:

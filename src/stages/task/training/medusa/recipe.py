@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from draftmesh.stages.draft.medusa.heads import MedusaHeads
 from draftmesh.stages.draft.medusa.layouts import save_medusa, save_vllm
-from draftmesh.stages.draft.medusa.lmhead import PartialHead
 from draftmesh.stages.draft.medusa.loader import load_heads
+from draftmesh.stages.draft.partialhead import PartialHead
 from draftmesh.stages.task.training.base import HeadRecipe
 from draftmesh.stages.task.training.material import Material
 from draftmesh.stages.task.training.medusa.loss import MedusaLoss

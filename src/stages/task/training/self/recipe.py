@@ -7,7 +7,7 @@ import torch
 
 from draftmesh.registry import UserError
 from draftmesh.stages.draft.exitadapter import Exit, ExitAdapter, ExitShape
-from draftmesh.stages.draft.medusa.lmhead import PartialHead
+from draftmesh.stages.draft.partialhead import PartialHead
 from draftmesh.stages.model.layers import Parts
 from draftmesh.stages.task.training.base import HeadRecipe, cached_layers
 from draftmesh.stages.task.training.material import Material

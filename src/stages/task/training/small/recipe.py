@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from draftmesh.stages.draft.medusa.lmhead import PartialHead
+from draftmesh.stages.draft.partialhead import PartialHead
 from draftmesh.stages.draft.sharing import Sharing, bare_llama, llama_config
 from draftmesh.stages.task.training.base import HeadRecipe
 from draftmesh.stages.task.training.material import Material
