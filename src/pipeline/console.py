@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.rule import Rule
 from rich.table import Table
@@ -55,7 +56,14 @@ def completion_text(completion: Completion, pieces: Sequence[str] | None) -> Tex
 
 def show_summary(console: Console, title: str, results: Results, where: str | None = None) -> None:
     """Print the table of results, and where the run is stored."""
-    table = Table(title=title, title_justify="left", box=None, show_header=False, pad_edge=False)
+    table = Table(
+        title=title,
+        title_justify="left",
+        box=None,
+        show_header=False,
+        pad_edge=False,
+        min_width=min(cell_len(title), console.width),
+    )
     if console.is_terminal:
         table.title_style = "bold"
     table.add_column(style="bold" if console.is_terminal else None, no_wrap=True)

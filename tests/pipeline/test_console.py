@@ -79,3 +79,8 @@ def test_plain_decoding_says_that_nothing_was_drafted() -> None:
 
 def test_piped_output_is_not_wrapped() -> None:
     assert standard_output().width > 1000
+
+
+def test_a_title_longer_than_its_table_is_not_broken() -> None:
+    shown = printed(False, lambda console: show_summary(console, "train_eagle-k3_single_s0", {}))
+    assert "train_eagle-k3_single_s0" in shown
