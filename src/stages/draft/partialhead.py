@@ -2,9 +2,9 @@
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from draftmesh.registry.contracts.target import Target
+from draftmesh.stages.draft.packed import linear
 from draftmesh.stages.model.logits import scaled
 
 PIECE = 256
@@ -29,7 +29,8 @@ class PartialHead:
         self.bias = bias if bool(bias.any()) else None
         rows = torch.cat(columns)
         self.rows = (rows if self.bias is None else rows - bias).T.contiguous()
+        self.linear = linear(self.rows, self.bias)
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """hidden [..., H] -> logits [..., Vd]."""
-        return scaled(functional.linear(hidden, self.rows, self.bias), self.config)
+        return scaled(self.linear(hidden), self.config)

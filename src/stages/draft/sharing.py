@@ -15,6 +15,7 @@ from draftmesh.registry import UserError
 from draftmesh.registry.contracts.target import Target
 from draftmesh.stages.draft.fitting import check_ids, check_sizes, check_tensors
 from draftmesh.stages.draft.headfiles import find_files, load_tensors, read_config
+from draftmesh.stages.draft.packed import pack
 from draftmesh.stages.draft.reducedhead import ReducedHead
 from draftmesh.stages.model import attention
 
@@ -84,6 +85,7 @@ class Sharing:
         model.set_attn_implementation(attention.NAME)
         model.set_input_embeddings(_Embedding(target))
         model.set_output_embeddings(ReducedHead(target, self.ids.to(target.device)))
+        pack(model)
         return self.model
 
     def save(self, folder: Path, dtype: torch.dtype, target: str) -> None:

@@ -14,6 +14,7 @@ from draftmesh.stages.draft.eagle.head import Head
 from draftmesh.stages.draft.eagle.loader import load_head
 from draftmesh.stages.draft.eagle.runner import HeadRunner
 from draftmesh.stages.draft.eagle.suspects import suspects
+from draftmesh.stages.draft.packed import pack
 from draftmesh.stages.draft.picker import ChainPicker
 from draftmesh.stages.draft.selfcheck import self_check
 from draftmesh.stages.draft.shipped import shipped_head
@@ -47,6 +48,7 @@ class EagleDraft:
         readings = suspects(self.head, context.target)
         others = {cause: copy.copy(self).use(head) for cause, head in readings.items()}
         self.agreement = self_check(self, f"draft.path={folder}", others)
+        pack(self.head)
 
     def use(self, head: Head) -> Self:
         """Draft with this head."""

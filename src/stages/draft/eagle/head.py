@@ -57,6 +57,11 @@ class Head(nn.Module):
             self.register_buffer("d2t", torch.zeros(config.draft_vocab, dtype=torch.long))
             self.register_buffer("t2d", torch.ones(config.vocab, dtype=torch.bool))
 
+    @property
+    def like(self) -> Tensor:
+        """A tensor of the head's dtype, on its device."""
+        return self.midlayer.post_attention_layernorm.weight
+
     @cached_property
     def target_ids(self) -> Tensor:
         """The target's ids [Vd] of the draft vocabulary (d2t holds offsets)."""

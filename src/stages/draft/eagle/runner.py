@@ -22,9 +22,8 @@ class HeadRunner:
 
     def __init__(self, head: Head, target: Target, rows: int, capacity: int) -> None:
         self.head, self.target = head, target
-        weight = head.fc.weight
-        self.cache = HeadCache(head.config, rows, capacity, weight)
-        self.output = weight.new_zeros(rows, 1, head.config.hidden)
+        self.cache = HeadCache(head.config, rows, capacity, head.like)
+        self.output = head.like.new_zeros(rows, 1, head.config.hidden)
         self.fed = self.output
 
     def observe(self, step: Step) -> None:
