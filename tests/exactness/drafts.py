@@ -29,7 +29,7 @@ NODES: dict[str, dict[str, Any]] = {
     "exit": {"name": "self", "exit_layer": 2},
     "skip": {"name": "self", "skip_layers": [1]},
     "small": {"name": "small"},
-    "eagle1": {"name": "eagle"},
+    "eagle1": {"name": "eagle", "confidence": 0.5},
     "eagle3": {"name": "eagle"},
     "medusa": {"name": "medusa", "shape": "chain"},
     "cascade": {

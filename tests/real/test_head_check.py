@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from draftmesh.registry import build_config, get
 from draftmesh.registry.contracts.stage import DraftContext
 from draftmesh.stages.draft.eagle.eagle import EagleDraft
 from draftmesh.stages.draft.selfcheck import LEAST
@@ -15,6 +16,13 @@ from draftmesh.stages.sampling.processors import Processors
 
 pytestmark = pytest.mark.real
 
+SHIPPED = [
+    {"name": "eagle"},
+    {"name": "eagle", "path": "smollm2-eagle1"},
+    {"name": "medusa"},
+    {"name": "small"},
+]
+
 
 @pytest.fixture
 def context(smollm2):
@@ -22,9 +30,11 @@ def context(smollm2):
     return DraftContext(smollm2.target, smollm2.checkpoint, sampler, Solo())
 
 
-def test_the_shipped_head_agrees(context, caplog):
-    draft = EagleDraft(EagleDraft.Config(), context)
-    assert draft.facts()["draft_agreement"] > 2 * LEAST
+@pytest.mark.parametrize("node", SHIPPED, ids=str)
+def test_the_shipped_heads_agree(context, caplog, node):
+    cls = get("draft", node["name"])
+    draft = cls(build_config(cls, node), context)
+    assert draft.facts()["draft_agreement"] > LEAST
     assert not caplog.records
 
 

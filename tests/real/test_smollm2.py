@@ -101,6 +101,23 @@ def test_early_exit_and_a_tree(smollm2, draft):
     assert result.counters.accepted > 0
 
 
+@pytest.mark.parametrize(
+    "draft",
+    [
+        {"name": "eagle", "k": 3},
+        {"name": "eagle", "path": "smollm2-eagle1", "k": 2},
+        {"name": "medusa", "nodes": 8},
+        {"name": "small", "k": 3},
+    ],
+    ids=str,
+)
+def test_the_shipped_heads_change_nothing(smollm2, draft):
+    result = run_engine(smollm2, asked(smollm2, slice(2, 5)), draft, batch_size=3)
+    assert tokens(result) == greedy(smollm2)[2:5]
+    assert result.counters.accepted > 0
+    report(result, str(draft))
+
+
 def test_sampled_tokens_are_those_of_plain_decoding_at_the_same_seed(smollm2):
     some = asked(smollm2, slice(0, 4))
     plain = run_engine(smollm2, some, sampling=NUCLEUS, batch_size=4)

@@ -16,13 +16,19 @@ class ChainPicker:
     Greedy runs pick the argmax (a one-hot q). Sampling draws from q and keeps it for the ratio
     test; a coupled draft draws with the target's own noise instead, whose q no ratio test may use,
     so none is handed on. In a tensor-parallel group the first rank's pick counts.
+
+    A row's chain ends behind the token where the draft's own probability of all of it falls below
+    `least`. Whether it goes on depends on its prefix alone, as if q were p from there on, so no
+    verifier is biased by it.
     """
 
-    def __init__(self, context: DraftContext, rows: Rows) -> None:
-        self.context, self.rows = context, rows
+    def __init__(self, context: DraftContext, rows: Rows, least: float = 0.0) -> None:
+        self.context, self.rows, self.least = context, rows, least
         self.prefixes = Prefixes(rows, context.sampler.uses_history)
         self.tokens: list[Tensor] = []
         self.q: list[Tensor] = []
+        self.sure: list[Tensor] = []
+        self.likely = torch.ones(())
 
     def observe(self, step: Step) -> None:
         """Remember the committed tokens (for processors that look back)."""
@@ -30,7 +36,8 @@ class ChainPicker:
 
     def begin(self) -> None:
         """Start a new chain."""
-        self.tokens, self.q = [], []
+        self.tokens, self.q, self.sure = [], [], []
+        self.likely = torch.ones(())
 
     def pick(self, logits: Tensor, positions: Tensor) -> Tensor:
         """logits [B, V] and the absolute positions [B] of the tokens to pick -> ids [B]."""
@@ -41,9 +48,19 @@ class ChainPicker:
             assert distribution.probs is not None
             q = distribution.probs[:, -1]
             ids = self._draw(q, positions)
-        (ids,) = self.context.ranks.decide(ids)
+        if self.least:
+            self.likely = self.likely * logits.softmax(-1).gather(1, ids[:, None])[:, 0]
+            ids, sure = self.context.ranks.decide(ids, self.likely >= self.least)
+            self.sure.append(sure)
+        else:
+            (ids,) = self.context.ranks.decide(ids)
         self.tokens.append(ids)
         return ids
+
+    @property
+    def ended(self) -> bool:
+        """No row's chain goes on."""
+        return bool(self.least) and not bool(self.sure[-1].any())
 
     def _draw(self, q: Tensor, positions: Tensor) -> Tensor:
         lines = torch.arange(len(q), device=q.device)
@@ -57,6 +74,8 @@ class ChainPicker:
         """The chain picked so far, at most budget [B] tokens of each row valid."""
         tokens = torch.stack(self.tokens, dim=1)
         steps = torch.arange(tokens.shape[1], device=tokens.device)
+        if self.least:
+            budget = budget.minimum(1 + torch.stack(self.sure, dim=1)[:, :-1].sum(1))
         q = torch.stack(self.q, dim=1) if self.q else None
         return Proposal.chain(tokens, steps < budget[:, None], q)
 

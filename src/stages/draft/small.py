@@ -14,7 +14,7 @@ from draftmesh.stages.draft.picker import ChainPicker
 from draftmesh.stages.draft.selfcheck import self_check
 from draftmesh.stages.draft.sharing import Sharing, is_sharing
 from draftmesh.stages.draft.shipped import local_head, shipped_head
-from draftmesh.stages.draft.tree.options import TreeOptions
+from draftmesh.stages.draft.tree.options import TreeOptions, check_confidence
 from draftmesh.stages.draft.tree.picker import TreePicker
 from draftmesh.stages.draft.tree.shape import TreeShape
 from draftmesh.stages.draft.vocabulary import check_same_ids, fit_vocabulary
@@ -35,10 +35,17 @@ class SmallDraft:
     @dataclass(frozen=True)
     class Config(TreeOptions):
         """path: folder or Hub id of the draft model; null takes the one that comes with DraftMesh
-        for the model."""
+        for the model. confidence: a chain ends where the draft's own probability of it falls below
+        this."""
 
         name: str = "small"
+        confidence: float = 0.0
         path: str | None = None
+
+        def __post_init__(self) -> None:
+            """Raises UserError for a value outside its range."""
+            super().__post_init__()
+            check_confidence(self.confidence)
 
     capture: tuple[int, ...] = ()
     target_forwards = 0
@@ -83,7 +90,7 @@ class SmallDraft:
         """An empty cache of the draft's own."""
         count = len(rows.requests)
         self.cache = self.model.new_cache(count, rows.capacity + self.full.work + 1)
-        self.chain = ChainPicker(self.context, rows)
+        self.chain = ChainPicker(self.context, rows, self.config.confidence)
         self.tree = TreePicker(self.context, rows, self.config)
         self.picker: ChainPicker | TreePicker = (
             self.chain if self.shape.kind == "chain" else self.tree
@@ -140,11 +147,12 @@ class SmallDraft:
         self.chain.begin()
         for step in range(depth):
             token = self.chain.pick(logits, self.cache.lengths + step)
-            if step + 1 < depth:
-                forward = self.model.forward(token[:, None], self.cache, offset=step)
-                assert forward.logits is not None
-                logits = self._fit(forward.logits[:, 0])
-                self.fed += budget > 0
+            if step + 1 == depth or self.chain.ended:
+                break
+            forward = self.model.forward(token[:, None], self.cache, offset=step)
+            assert forward.logits is not None
+            logits = self._fit(forward.logits[:, 0])
+            self.fed += budget > 0
         return self.chain.proposal(budget)
 
     def _draft_tree(self, logits: Tensor, budget: Tensor) -> Proposal:

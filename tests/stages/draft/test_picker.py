@@ -128,3 +128,24 @@ def test_dropped_rows_take_their_history_along():
     assert chain.pick(flat, POSITIONS[1:]).tolist() == [20]
     flat[0, 21], flat[0, 40] = 4.0, 3.5
     assert chain.pick(flat, POSITIONS[1:] + 1).tolist() == [40]
+
+
+def test_a_chain_ends_behind_the_token_that_makes_it_unlikely():
+    chain, _ = picker()
+    chain.least = 0.3
+    chain.begin()
+    sure, unsure = torch.zeros(VOCAB), torch.zeros(VOCAB)
+    sure[5], unsure[7] = 9.0, 4.0  # .99 and .37 of the probability
+    for lines in ([sure, sure], [sure, unsure], [unsure, sure], [sure, unsure]):
+        assert not chain.sure or not chain.ended
+        chain.pick(torch.stack(lines).double(), POSITIONS)
+    assert chain.proposal(torch.tensor([4, 4])).valid.sum(1).tolist() == [4, 4]
+    assert not chain.sure[-1][1]
+    chain.pick(torch.stack([unsure, unsure]).double(), POSITIONS)
+    assert chain.ended
+    assert chain.proposal(torch.tensor([9, 9])).valid.sum(1).tolist() == [5, 4]
+    assert chain.proposal(torch.tensor([2, 9])).valid.sum(1).tolist() == [2, 4]
+    chain.begin()
+    chain.pick(torch.stack([unsure, sure]).double(), POSITIONS)
+    assert chain.sure[0].all()
+    assert not picker()[0].ended

@@ -18,7 +18,7 @@ from draftmesh.stages.draft.packed import pack
 from draftmesh.stages.draft.picker import ChainPicker
 from draftmesh.stages.draft.selfcheck import self_check
 from draftmesh.stages.draft.shipped import shipped_head
-from draftmesh.stages.draft.tree.options import TreeOptions
+from draftmesh.stages.draft.tree.options import TreeOptions, check_confidence
 from draftmesh.stages.draft.tree.picker import TreePicker
 from draftmesh.stages.draft.tree.shape import TreeShape
 
@@ -31,11 +31,17 @@ class EagleDraft:
     @dataclass(frozen=True)
     class Config(TreeOptions):
         """path: folder or Hub id of a head; null takes the one that comes with DraftMesh for the
-        model."""
+        model. confidence: a chain ends where the head's own probability of it falls below this."""
 
         name: str = "eagle"
         k: int = 3
+        confidence: float = 0.0
         path: str | None = None
+
+        def __post_init__(self) -> None:
+            """Raises UserError for a value outside its range."""
+            super().__post_init__()
+            check_confidence(self.confidence)
 
     target_forwards = 0
 
@@ -59,7 +65,7 @@ class EagleDraft:
         """Empty key/values."""
         capacity = rows.capacity + self.full.work + 1
         self.runner = HeadRunner(self.head, self.context.target, len(rows.requests), capacity)
-        self.chain = ChainPicker(self.context, rows)
+        self.chain = ChainPicker(self.context, rows, self.config.confidence)
         self.tree = TreePicker(self.context, rows, self.config)
         self.picker: ChainPicker | TreePicker = (
             self.chain if self.shape.kind == "chain" else self.tree
@@ -92,8 +98,9 @@ class EagleDraft:
             # The root has not been through the target: it stands at the cache's length.
             positions = self.runner.cache.lengths + step
             token = self.chain.pick(self.runner.logits(output)[:, 0], positions)
-            if step < depth:
-                output = self.runner.follow(output, token, step)
+            if step == depth or self.chain.ended:
+                break
+            output = self.runner.follow(output, token, step)
         return self.chain.proposal(budget)
 
     def _draft_tree(self, budget: Tensor, depth: int) -> Proposal:

@@ -49,3 +49,9 @@ class TreeOptions:
 def _one_of(option: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise UserError(f"draft.{option}={value}: must be one of {', '.join(known)}")
+
+
+def check_confidence(value: float) -> None:
+    """Raises UserError for what is no probability to go on from."""
+    if not 0 <= value < 1:
+        raise UserError(f"draft.confidence={value}: must be from 0 to below 1")
