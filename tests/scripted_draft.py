@@ -35,13 +35,17 @@ class ScriptedDraft(SmallDraft):
         """noise: standard deviation added to the logits; seed: of that noise."""
 
         name: str = "scripted"
+        confidence: float = 0.0
         noise: float = 0.0
         seed: int = 0
 
     last: "ScriptedDraft"
     """The one that was built last."""
 
-    def _load(self) -> HFTarget:
+    def _sharing_folder(self) -> None:
+        return None
+
+    def _load_whole(self, path: str) -> HFTarget:
         ScriptedDraft.last = self
         self.generator = torch.Generator().manual_seed(self.config.seed)
         self.proposals: list[Proposal] = []

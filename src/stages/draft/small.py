@@ -39,7 +39,7 @@ class SmallDraft:
         this."""
 
         name: str = "small"
-        confidence: float = 0.0
+        confidence: float = 0.2
         path: str | None = None
 
         def __post_init__(self) -> None:

@@ -6,7 +6,6 @@ from draftmesh.registry.contracts.draft import Proposal
 from draftmesh.registry.contracts.sampling import Distribution
 from draftmesh.stages.draft.merge import merge_proposals
 from draftmesh.stages.sampling.noise import NoiseChance
-from draftmesh.stages.verifier.walk import is_chain
 
 VOCAB = 4
 
@@ -118,5 +117,5 @@ def test_chains_of_any_lengths_stay_chains(sizes):
         Proposal.chain(torch.ones(2, size).long(), torch.ones(2, size).bool()) for size in sizes
     )
     merged = merge_proposals(one, two, torch.tensor([False, True]))
-    assert is_chain(merged)
+    assert merged.is_chain
     assert merged.valid.sum(1).tolist() == list(sizes)

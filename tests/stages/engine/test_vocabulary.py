@@ -44,7 +44,7 @@ def test_ids_without_a_token_are_never_chosen(setup, sampling):
 @pytest.mark.parametrize("verifier", ["match", "ratio", "block"])
 def test_draft_and_target_may_be_padded_differently(setup, tmp_path, rows, sampling, verifier):
     path = save_padded(tmp_path, setup, rows)
-    draft = {"name": "small", "path": path, "k": 3}
+    draft = {"name": "small", "path": path, "k": 3, "confidence": 0}
     result = run_engine(setup, requests(), draft, verifier, sampling, batch_size=5)
     assert max(map(max, tokens(result))) < WORDS
     # The draft is the target, padding apart.

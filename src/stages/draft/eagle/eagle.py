@@ -34,8 +34,8 @@ class EagleDraft:
         model. confidence: a chain ends where the head's own probability of it falls below this."""
 
         name: str = "eagle"
-        k: int = 3
-        confidence: float = 0.0
+        k: int = 5
+        confidence: float = 0.2
         path: str | None = None
 
         def __post_init__(self) -> None:
