@@ -10,8 +10,9 @@ from draftmesh.stages.draft.eagle.safeai import save_head
 from draftmesh.stages.sampling.noise import NoiseChance
 
 
-def opened(context, folder, prompts, k=4, **options):
-    draft = EagleDraft(EagleDraft.Config(path=str(folder), k=k, **options), context)
+def opened(context, folder, prompts, k=4, confidence=0.0, **options):
+    config = EagleDraft.Config(path=str(folder), k=k, confidence=confidence, **options)
+    draft = EagleDraft(config, context)
     requests = tuple(SimpleNamespace(token_ids=p, index=i) for i, p in enumerate(prompts))
     rows = len(prompts)
     chance = NoiseChance(torch.zeros(rows).long(), torch.arange(rows))
