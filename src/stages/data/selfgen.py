@@ -32,7 +32,7 @@ class SelfGen:
         sampled: float = 0.3
         temperature: float = 0.8
 
-        def check(self) -> None:
+        def __post_init__(self) -> None:
             """Raises UserError for values that mean nothing."""
             for name in ("count", "prompt_tokens"):
                 if getattr(self, name) < 1:
@@ -43,7 +43,6 @@ class SelfGen:
                 raise UserError(f"data.temperature={self.temperature}: must be above 0")
 
     def __init__(self, config: Config) -> None:
-        config.check()
         self.config = config
 
     def load(self) -> list[Prompt]:

@@ -1,22 +1,18 @@
 """A trained exit: from the hidden state after a layer to a stand-in for the final one."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
 from draftmesh.registry import UserError
 from draftmesh.registry.contracts.target import Target
-from draftmesh.stages.draft.fitting import check_ids, check_sizes, check_tensors
-from draftmesh.stages.draft.headfiles import find_files, load_tensors, read_config
+from draftmesh.stages.draft.fitting import DRAFT_IDS, check_tensors, load_reduced
+from draftmesh.stages.draft.headfiles import dtype_name, read_config, write_head
 from draftmesh.stages.draft.reducedhead import ReducedHead
-
-IDS = "draft_ids"
 
 
 @dataclass(frozen=True)
@@ -79,12 +75,6 @@ class Exit:
 
     def save(self, folder: Path, dtype: torch.dtype, target: str, vocab: int) -> None:
         """Write config.json and model.safetensors; target, vocab: the model's name and V."""
-        folder.mkdir(parents=True, exist_ok=True)
-        state = {
-            name: value.detach().cpu().to(dtype).contiguous()
-            for name, value in self.adapter.state_dict().items()
-        }
-        save_file(state | {IDS: self.ids.cpu()}, folder / "model.safetensors", {"format": "pt"})
         shape = self.adapter.shape
         keys = {
             "draftmesh_draft": "self",
@@ -96,9 +86,9 @@ class Exit:
             "num_blocks": shape.blocks,
             "intermediate_size": shape.intermediate,
             "rms_norm_eps": shape.eps,
-            "dtype": str(dtype).removeprefix("torch."),
+            "dtype": dtype_name(dtype),
         }
-        (folder / "config.json").write_text(json.dumps(keys, indent=2) + "\n", encoding="utf-8")
+        write_head(folder, self.adapter.state_dict() | {DRAFT_IDS: self.ids}, keys, dtype)
 
     @staticmethod
     def load(folder: Path, target: Target) -> "Exit":
@@ -107,12 +97,8 @@ class Exit:
         raw = read_config(folder)
         if raw.get("draftmesh_draft") != "self":
             raise UserError(f"draft.path={folder}: not an exit adapter")
-        check_sizes(raw, target, folder)
-        shape = _shape(raw, target, folder)
-        (file,) = find_files(folder)
-        state = load_tensors(file)
-        ids = check_ids(state.pop(IDS, None), target, folder)
-        adapter = ExitAdapter(shape)
+        state, ids = load_reduced(raw, target, folder)
+        adapter = ExitAdapter(_shape(raw, target, folder))
         check_tensors(state, adapter.state_dict(), folder)
         adapter.load_state_dict(state)
         return Exit(adapter, ids)

@@ -3,13 +3,14 @@
 import json
 import pickle
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from draftmesh.registry import UserError
@@ -89,3 +90,29 @@ def _torch(file: Path) -> dict[str, Tensor]:
     if not isinstance(state, dict):
         raise ValueError(f"a {type(state).__name__} instead of tensors by name")
     return {str(name): value for name, value in state.items() if isinstance(value, Tensor)}
+
+
+def write_head(
+    folder: Path,
+    state: Mapping[str, Tensor],
+    config: Mapping[str, Any],
+    dtype: torch.dtype,
+    file: str = "model.safetensors",
+) -> None:
+    """Write tensors, floating-point ones as `dtype`, and config.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # Copies, since safetensors stores no two names of one memory.
+    stored = {
+        name: value.detach()
+        .cpu()
+        .to(dtype if value.is_floating_point() else value.dtype, copy=True)
+        .contiguous()
+        for name, value in state.items()
+    }
+    save_file(stored, folder / file, {"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """As config.json spells it: bfloat16."""
+    return str(dtype).removeprefix("torch.")

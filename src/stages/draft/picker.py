@@ -25,10 +25,7 @@ class ChainPicker:
     def __init__(self, context: DraftContext, rows: Rows, least: float = 0.0) -> None:
         self.context, self.rows, self.least = context, rows, least
         self.prefixes = Prefixes(rows, context.sampler.uses_history)
-        self.tokens: list[Tensor] = []
-        self.q: list[Tensor] = []
-        self.sure: list[Tensor] = []
-        self.likely = torch.ones(())
+        self.begin()
 
     def observe(self, step: Step) -> None:
         """Remember the committed tokens (for processors that look back)."""
@@ -36,7 +33,9 @@ class ChainPicker:
 
     def begin(self) -> None:
         """Start a new chain."""
-        self.tokens, self.q, self.sure = [], [], []
+        self.tokens: list[Tensor] = []
+        self.q: list[Tensor] = []
+        self.sure: list[Tensor] = []
         self.likely = torch.ones(())
 
     def pick(self, logits: Tensor, positions: Tensor) -> Tensor:

@@ -1,10 +1,10 @@
 """The target's LM head for a part of the vocabulary, as a module."""
 
-import torch
 from torch import Tensor, nn
 
 from draftmesh.registry.contracts.target import Target
 from draftmesh.stages.draft.partialhead import PartialHead
+from draftmesh.stages.draft.vocabulary import whole_vocabulary
 
 
 class ReducedHead(nn.Module):
@@ -16,7 +16,4 @@ class ReducedHead(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Final-normed hidden [..., H] -> logits [..., V]."""
-        logits = self.part(hidden)
-        full = logits.new_full((*logits.shape[:-1], self.vocab), -torch.inf)
-        full[..., self.ids] = logits
-        return full
+        return whole_vocabulary(self.part(hidden), self.ids, self.vocab)

@@ -1,25 +1,22 @@
 """Small draft models that share the target's embedding and LM head and store neither."""
 
 import copy
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from draftmesh.registry import UserError
 from draftmesh.registry.contracts.target import Target
-from draftmesh.stages.draft.fitting import check_ids, check_sizes, check_tensors
-from draftmesh.stages.draft.headfiles import find_files, load_tensors, read_config
+from draftmesh.stages.draft.fitting import DRAFT_IDS, check_tensors, load_reduced
+from draftmesh.stages.draft.headfiles import dtype_name, read_config, write_head
 from draftmesh.stages.draft.packed import pack
 from draftmesh.stages.draft.reducedhead import ReducedHead
 from draftmesh.stages.model import attention
 
-IDS = "draft_ids"
 SHARED = "draftmesh_shares"
 
 
@@ -90,20 +87,14 @@ class Sharing:
 
     def save(self, folder: Path, dtype: torch.dtype, target: str) -> None:
         """Write the folder; target: the model's name."""
-        folder.mkdir(parents=True, exist_ok=True)
-        state = {
-            name: value.detach().cpu().to(dtype).contiguous()
-            for name, value in self.model.state_dict().items()
-        }
-        save_file(state | {IDS: self.ids.cpu()}, folder / "model.safetensors", {"format": "pt"})
         keys = self.model.config.to_dict() | {
             "architectures": ["LlamaForCausalLM"],
-            "dtype": str(dtype).removeprefix("torch."),
+            "dtype": dtype_name(dtype),
             "draftmesh_draft": "small",
             "target": target,
             SHARED: ["embed_tokens", "lm_head"],
         }
-        (folder / "config.json").write_text(json.dumps(keys, indent=2) + "\n", encoding="utf-8")
+        write_head(folder, self.model.state_dict() | {DRAFT_IDS: self.ids}, keys, dtype)
 
     @staticmethod
     def load(folder: Path, target: Target) -> "Sharing":
@@ -114,10 +105,7 @@ class Sharing:
             raise UserError(
                 f"draft.path={folder}: not a small model that shares its target's parts"
             )
-        check_sizes(raw, target, folder)
-        (file,) = find_files(folder)
-        state = load_tensors(file)
-        ids = check_ids(state.pop(IDS, None), target, folder)
+        state, ids = load_reduced(raw, target, folder)
         model = bare_llama(LlamaConfig.from_dict(raw))
         check_tensors(state, model.state_dict(), folder)
         model.load_state_dict(state)

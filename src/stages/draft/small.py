@@ -14,7 +14,7 @@ from draftmesh.stages.draft.picker import ChainPicker
 from draftmesh.stages.draft.selfcheck import self_check
 from draftmesh.stages.draft.sharing import Sharing, is_sharing
 from draftmesh.stages.draft.shipped import local_head, shipped_head
-from draftmesh.stages.draft.tree.options import TreeOptions, check_confidence
+from draftmesh.stages.draft.tree.options import StepwiseOptions
 from draftmesh.stages.draft.tree.picker import TreePicker
 from draftmesh.stages.draft.tree.shape import TreeShape
 from draftmesh.stages.draft.vocabulary import check_same_ids, fit_vocabulary
@@ -33,19 +33,12 @@ class SmallDraft:
     """
 
     @dataclass(frozen=True)
-    class Config(TreeOptions):
+    class Config(StepwiseOptions):
         """path: folder or Hub id of the draft model; null takes the one that comes with DraftMesh
-        for the model. confidence: a chain ends where the draft's own probability of it falls below
-        this."""
+        for the model."""
 
         name: str = "small"
-        confidence: float = 0.2
         path: str | None = None
-
-        def __post_init__(self) -> None:
-            """Raises UserError for a value outside its range."""
-            super().__post_init__()
-            check_confidence(self.confidence)
 
     capture: tuple[int, ...] = ()
     target_forwards = 0

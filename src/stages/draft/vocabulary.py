@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -37,3 +38,10 @@ def fit_vocabulary(logits: Tensor, size: int) -> Tensor:
     if extra <= 0:
         return logits[..., :size]
     return F.pad(logits, (0, extra), value=float("-inf"))
+
+
+def whole_vocabulary(logits: Tensor, ids: Tensor, size: int) -> Tensor:
+    """logits [..., Vd] of the target's ids [Vd] -> [..., size]: the others are impossible."""
+    full = logits.new_full((*logits.shape[:-1], size), -torch.inf)
+    full[..., ids] = logits
+    return full

@@ -18,7 +18,7 @@ from draftmesh.stages.draft.packed import pack
 from draftmesh.stages.draft.picker import ChainPicker
 from draftmesh.stages.draft.selfcheck import self_check
 from draftmesh.stages.draft.shipped import shipped_head
-from draftmesh.stages.draft.tree.options import TreeOptions, check_confidence
+from draftmesh.stages.draft.tree.options import StepwiseOptions
 from draftmesh.stages.draft.tree.picker import TreePicker
 from draftmesh.stages.draft.tree.shape import TreeShape
 
@@ -29,19 +29,12 @@ class EagleDraft:
     chains, static trees, and the dynamic trees of version 2 (arXiv 2406.16858)."""
 
     @dataclass(frozen=True)
-    class Config(TreeOptions):
+    class Config(StepwiseOptions):
         """path: folder or Hub id of a head; null takes the one that comes with DraftMesh for the
-        model. confidence: a chain ends where the head's own probability of it falls below this."""
+        model."""
 
         name: str = "eagle"
-        k: int = 5
-        confidence: float = 0.2
         path: str | None = None
-
-        def __post_init__(self) -> None:
-            """Raises UserError for a value outside its range."""
-            super().__post_init__()
-            check_confidence(self.confidence)
 
     target_forwards = 0
 

@@ -1,12 +1,10 @@
-"""An EAGLE head's files: config.json and its tensors, whatever their names' prefixes."""
+"""An EAGLE head's tensors, whatever their names' prefixes."""
 
 from pathlib import Path
 
 from torch import Tensor
 
-from draftmesh.stages.draft.headfiles import find_files, load_tensors, read_config
-
-__all__ = ["canonical", "read_config", "read_tensors"]
+from draftmesh.stages.draft.headfiles import find_files, load_tensors
 
 _PREFIXES = ("model.", "draft_model.", "module.")
 _RENAMED = {

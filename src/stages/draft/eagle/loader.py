@@ -10,10 +10,12 @@ from draftmesh.registry.contracts.target import Target
 from draftmesh.stages.draft.eagle.config import HeadConfig
 from draftmesh.stages.draft.eagle.detect import detect
 from draftmesh.stages.draft.eagle.draftvocabulary import use_offsets
-from draftmesh.stages.draft.eagle.files import read_config, read_tensors
+from draftmesh.stages.draft.eagle.files import read_tensors
 from draftmesh.stages.draft.eagle.head import Head
 from draftmesh.stages.draft.eagle.rotary import frequencies
 from draftmesh.stages.draft.eagle.shared import drop_copies
+from draftmesh.stages.draft.fitting import check_sizes
+from draftmesh.stages.draft.headfiles import read_config
 
 _UNUSED = ("verifier_lm_head.weight", "verifier_norm.weight")
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -42,14 +44,8 @@ def load_head(folder: Path, target: Target) -> Head:
 
 def _check_fit(config: HeadConfig, target: Target, folder: Path) -> None:
     """Refuse a head that was trained for another model."""
-    theirs = (config.target_hidden, config.vocab)
-    ours = (target.hidden_size, target.vocab_size)
-    if theirs != ours:
-        raise UserError(
-            f"draft.path={folder}: this head is for a model with hidden size {theirs[0]} and "
-            f"{theirs[1]} tokens, the model has hidden size {ours[0]} and {ours[1]} tokens; "
-            "choose a head of this model"
-        )
+    sizes = (config.target_hidden, config.vocab)
+    check_sizes(*sizes, target, folder, "this head is", "a head")
     if config.hidden != target.hidden_size and not config.own_embedding:
         raise UserError(
             f"draft.path={folder}: the head's hidden size is {config.hidden}, the model's "

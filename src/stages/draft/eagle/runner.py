@@ -9,6 +9,7 @@ from draftmesh.registry.contracts.target import Target
 from draftmesh.stages.draft.eagle.head import Entry, Head
 from draftmesh.stages.draft.eagle.keys import HeadCache
 from draftmesh.stages.draft.tree.frontier import Frontier
+from draftmesh.stages.draft.vocabulary import whole_vocabulary
 from draftmesh.stages.model.masks import ancestors
 
 
@@ -82,9 +83,7 @@ class HeadRunner:
         logits: Tensor = self.head.lm_head(normed)
         if not config.reduced:
             return logits
-        full = logits.new_full((*logits.shape[:2], config.vocab), -torch.inf)
-        full[..., self.head.target_ids] = logits
-        return full
+        return whole_vocabulary(logits, self.head.target_ids, config.vocab)
 
     def _embed(self, tokens: Tensor) -> Tensor:
         """tokens [...] -> [..., H] by the head's own table, or else the target's."""

@@ -1,15 +1,14 @@
 """Writing a version 3 head in the layout of the `speculators` library, which vLLM reads."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from draftmesh.stages.draft.eagle.head import Head
 from draftmesh.stages.draft.eagle.safeai import tensors
+from draftmesh.stages.draft.headfiles import dtype_name, write_head
 
 
 def save_speculators(
@@ -22,12 +21,9 @@ def save_speculators(
     """
     assert head.config.version == 3
     state = {name.replace("midlayer.", "layers.0."): value for name, value in tensors(head).items()}
-    state.setdefault("embed_tokens.weight", embedding.detach().cpu().contiguous())
-    folder.mkdir(parents=True, exist_ok=True)
-    cast = {k: v.to(dtype) if v.is_floating_point() else v for k, v in state.items()}
-    save_file(cast, folder / "model.safetensors", {"format": "pt"})
-    config = _config(head, target, tokens) | {"torch_dtype": str(dtype).removeprefix("torch.")}
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    state.setdefault("embed_tokens.weight", embedding)
+    config = _config(head, target, tokens) | {"torch_dtype": dtype_name(dtype)}
+    write_head(folder, state, config, dtype)
 
 
 def _config(head: Head, target: str, tokens: int) -> dict[str, Any]:

@@ -1,13 +1,12 @@
 """Writing Medusa heads: Medusa's own layout, and vLLM's."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
+from draftmesh.stages.draft.headfiles import dtype_name, write_head
 from draftmesh.stages.draft.medusa.heads import MedusaHeads
 
 
@@ -79,11 +78,6 @@ def _write(
     config: dict[str, Any],
     dtype: torch.dtype,
 ) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    # Copies, since safetensors stores no two names of one memory.
-    cast = {name: value.detach().cpu().to(dtype, copy=True) for name, value in state.items()}
     if heads.token_map is not None:
-        cast["token_map"] = heads.token_map.cpu()
-    save_file(cast, folder / file, {"format": "pt"})
-    config["torch_dtype"] = str(dtype).removeprefix("torch.")
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        state = state | {"token_map": heads.token_map}
+    write_head(folder, state, config | {"torch_dtype": dtype_name(dtype)}, dtype, file)

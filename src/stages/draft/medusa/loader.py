@@ -8,6 +8,7 @@ from torch import Tensor
 
 from draftmesh.registry import UserError
 from draftmesh.registry.contracts.target import Target
+from draftmesh.stages.draft.fitting import check_sizes
 from draftmesh.stages.draft.headfiles import read_config
 from draftmesh.stages.draft.medusa.base import check_base
 from draftmesh.stages.draft.medusa.heads import MedusaHeads
@@ -92,12 +93,7 @@ def _check_fit(
     elif lm_heads is not None:
         vocab = lm_heads.shape[1]
     hidden = weight.shape[-1]
-    if (hidden, vocab) != (target.hidden_size, target.vocab_size):
-        raise UserError(
-            f"draft.path={folder}: these heads are for a model with hidden size {hidden} and "
-            f"{vocab} tokens, the model has hidden size {target.hidden_size} and "
-            f"{target.vocab_size} tokens; choose heads of this model"
-        )
+    check_sizes(hidden, vocab, target, folder, "these heads are", "heads")
     expected = (vocab if some is None else len(some), hidden)
     if lm_heads is not None and lm_heads.shape[1:] != expected:
         raise UserError(

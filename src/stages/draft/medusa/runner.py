@@ -7,6 +7,7 @@ from draftmesh.registry.contracts.draft import Step
 from draftmesh.registry.contracts.target import Target
 from draftmesh.stages.draft.medusa.heads import MedusaHeads
 from draftmesh.stages.draft.partialhead import PartialHead
+from draftmesh.stages.draft.vocabulary import whole_vocabulary
 
 
 class MedusaRunner:
@@ -42,9 +43,7 @@ class MedusaRunner:
         logits = logits.transpose(0, 1)
         if self.heads.token_map is None:
             return logits
-        full = logits.new_full((*logits.shape[:2], self.heads.vocab), -torch.inf)
-        full[..., self.heads.token_map] = logits
-        return full
+        return whole_vocabulary(logits, self.heads.token_map, self.heads.vocab)
 
     def select(self, rows: Tensor) -> None:
         """Keep only rows [B'], in that order."""

@@ -46,12 +46,20 @@ class TreeOptions:
             )
 
 
+@dataclass(frozen=True)
+class StepwiseOptions(TreeOptions):
+    """For drafts that run anew for every token. confidence: a chain ends where the draft's own
+    probability of it falls below this."""
+
+    confidence: float = 0.2
+
+    def __post_init__(self) -> None:
+        """Raises UserError also for what is no probability to go on from."""
+        super().__post_init__()
+        if not 0 <= self.confidence < 1:
+            raise UserError(f"draft.confidence={self.confidence}: must be from 0 to below 1")
+
+
 def _one_of(option: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise UserError(f"draft.{option}={value}: must be one of {', '.join(known)}")
-
-
-def check_confidence(value: float) -> None:
-    """Raises UserError for what is no probability to go on from."""
-    if not 0 <= value < 1:
-        raise UserError(f"draft.confidence={value}: must be from 0 to below 1")

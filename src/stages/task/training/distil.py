@@ -11,7 +11,7 @@ from draftmesh.stages.task.training.acceptance import Acceptance
 from draftmesh.stages.task.training.base import HeadLoss
 from draftmesh.stages.task.training.batches import Batch
 from draftmesh.stages.task.training.chains import count_chains
-from draftmesh.stages.task.training.loss import SoftCrossEntropy
+from draftmesh.stages.task.training.loss import soft_cross_entropy
 from draftmesh.stages.task.training.windows import Windows, take
 
 
@@ -43,13 +43,8 @@ class DistilLoss(HeadLoss):
         used = _predicting(batch, 0) & torch.isin(following, self.vocabulary)
         hidden, goal = self.outputs(batch, used), batch.features[:, :, -1][used]
         count = max(1, len(goal))
-        compute = hidden.dtype
-        if torch.is_autocast_enabled(hidden.device.type):
-            compute = torch.get_autocast_dtype(hidden.device.type)
         scale = torch.ones(1, len(goal), device=hidden.device)
-        loss: Tensor = SoftCrossEntropy.apply(
-            hidden[None].to(compute), self.rows, goal, self.rows, scale
-        )
+        loss = soft_cross_entropy(hidden[None], self.rows, goal, self.rows, scale)
         if self.regress:
             error = functional.smooth_l1_loss(hidden.float(), goal.float(), reduction="none")
             loss = loss + self.regress * error.mean(-1).sum()

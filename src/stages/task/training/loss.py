@@ -8,6 +8,17 @@ from torch import Tensor
 PIECE = 128
 
 
+def soft_cross_entropy(
+    hidden: Tensor, weight: Tensor, teacher: Tensor, rows: Tensor, scale: Tensor
+) -> Tensor:
+    """SoftCrossEntropy in autocast's dtype, if it is on."""
+    kind = hidden.device.type
+    if torch.is_autocast_enabled(kind):
+        hidden = hidden.to(torch.get_autocast_dtype(kind))
+    loss: Tensor = SoftCrossEntropy.apply(hidden, weight, teacher, rows, scale)
+    return loss
+
+
 class SoftCrossEntropy(torch.autograd.Function):
     """sum_k,m scale[k, m] * CE(softmax(teacher[m] @ rows.T), hidden[k, m] @ weight.T).
 

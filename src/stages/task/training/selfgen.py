@@ -25,7 +25,6 @@ def write_chats(pipeline: Pipeline, folder: Path) -> Path:
     Raises UserError for a model that is to write the prompts, too, and cannot.
     """
     config = SelfGen.Config(**pipeline.cfg["data"])
-    config.check()
     folder.mkdir(parents=True, exist_ok=True)
     requests = pipeline.requests() if config.path else _own_prompts(pipeline, config, folder)
     path = folder / "chats.jsonl"

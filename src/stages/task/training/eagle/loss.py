@@ -11,7 +11,7 @@ from draftmesh.stages.task.training.acceptance import Acceptance
 from draftmesh.stages.task.training.base import HeadLoss
 from draftmesh.stages.task.training.batches import Batch
 from draftmesh.stages.task.training.eagle.unroll import unroll
-from draftmesh.stages.task.training.loss import SoftCrossEntropy
+from draftmesh.stages.task.training.loss import soft_cross_entropy
 from draftmesh.stages.task.training.windows import Windows, take
 
 
@@ -69,12 +69,7 @@ class EagleLoss(HeadLoss):
         steps = torch.arange(self.steps, device=place.device)[:, None]
         scale = (place >= steps) * self.decay**steps
         count = scale.sum().clamp_min(1)
-        compute = hidden.dtype
-        if torch.is_autocast_enabled(hidden.device.type):
-            compute = torch.get_autocast_dtype(hidden.device.type)
-        loss: Tensor = SoftCrossEntropy.apply(
-            hidden.to(compute), self._weight(), goal, self.rows, scale
-        )
+        loss = soft_cross_entropy(hidden, self._weight(), goal, self.rows, scale)
         if self.regress:
             errors = functional.smooth_l1_loss(
                 hidden.float(), goal.float().expand_as(hidden), reduction="none"

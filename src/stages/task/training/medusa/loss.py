@@ -9,7 +9,7 @@ from draftmesh.stages.draft.medusa.heads import MedusaHeads
 from draftmesh.stages.task.training.acceptance import Acceptance
 from draftmesh.stages.task.training.base import HeadLoss
 from draftmesh.stages.task.training.batches import Batch
-from draftmesh.stages.task.training.loss import SoftCrossEntropy
+from draftmesh.stages.task.training.loss import soft_cross_entropy
 from draftmesh.stages.task.training.windows import Windows, take
 
 
@@ -49,15 +49,12 @@ class MedusaLoss(HeadLoss):
 
     def _entropies(self, states: Tensor, goal: Tensor, scale: Tensor) -> list[Tensor]:
         """Sums of the heads' cross-entropies: of all at once where they share an LM head."""
-        compute = states.dtype
-        if torch.is_autocast_enabled(states.device.type):
-            compute = torch.get_autocast_dtype(states.device.type)
-        states, lm_heads = states.to(compute), self.heads.lm_heads
+        lm_heads = self.heads.lm_heads
         if lm_heads is None or len(lm_heads) == 1:
             weight = self.rows if lm_heads is None else lm_heads[0]
-            return [SoftCrossEntropy.apply(states, weight, goal, self.rows, scale)]
+            return [soft_cross_entropy(states, weight, goal, self.rows, scale)]
         return [
-            SoftCrossEntropy.apply(states[k : k + 1], weight, goal, self.rows, scale[k : k + 1])
+            soft_cross_entropy(states[k : k + 1], weight, goal, self.rows, scale[k : k + 1])
             for k, weight in enumerate(lm_heads)
         ]
 
