@@ -25,6 +25,7 @@ from draftmesh.stages.draft.adaptive.node import at_most, is_automatic
 from draftmesh.stages.ffn.report import MoeReport, summarise
 from draftmesh.stages.ffn.stage import FeedForward
 from draftmesh.stages.model.forwardonly import ForwardOnlyTarget
+from draftmesh.stages.model.packed import affordable, pack
 from draftmesh.stages.model.probe import Abilities, examine
 from draftmesh.stages.model.target import HFTarget
 from draftmesh.stages.parallel.ranks import Mesh
@@ -239,6 +240,8 @@ def build_pipeline(
         )
     split = split_model(checkpoint.model, build("ffn", spec.ffn), ranks)
     ffn: FeedForward = split.feed_forward
+    if affordable(checkpoint.model, ranks.world):
+        pack(checkpoint.model)
     wrapper: Any = HFTarget if abilities.obstacle is None else ForwardOnlyTarget
     target = wrapper(checkpoint.model)
     if ffn.moe is not None:

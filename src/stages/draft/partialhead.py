@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from draftmesh.registry.contracts.target import Target
-from draftmesh.stages.draft.packed import linear
 from draftmesh.stages.model.logits import scaled
+from draftmesh.stages.model.packed import linear
 
 PIECE = 256
 

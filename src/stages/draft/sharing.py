@@ -13,9 +13,9 @@ from draftmesh.registry import UserError
 from draftmesh.registry.contracts.target import Target
 from draftmesh.stages.draft.fitting import DRAFT_IDS, check_tensors, load_reduced
 from draftmesh.stages.draft.headfiles import dtype_name, read_config, write_head
-from draftmesh.stages.draft.packed import pack
 from draftmesh.stages.draft.reducedhead import ReducedHead
 from draftmesh.stages.model import attention
+from draftmesh.stages.model.packed import pack
 
 SHARED = "draftmesh_shares"
 

@@ -40,24 +40,23 @@ def attention(
             f"{type(module).__name__} does not pass keyword arguments on to its attention, so tree "
             "masks cannot reach it: choose another model (model.path)"
         )
-    bias = masks.bias(sliding_window, query.dtype)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     batch, heads, length, dim = query.shape
     groups = heads // key.shape[1]
-    causal = bias is None and length > 1
-    if s_aux is None and softcap is None:
-        if groups == 1 or causal:
-            out = F.scaled_dot_product_attention(
-                query, key, value, bias, is_causal=causal, scale=scale, enable_gqa=groups > 1
-            )
-        else:
-            packed = query.reshape(batch, key.shape[1], groups * length, dim)
-            if bias is not None:
-                bias = bias.expand(-1, groups, -1, -1).reshape(bias.shape[0], 1, -1, bias.shape[-1])
-            out = F.scaled_dot_product_attention(packed, key, value, bias, scale=scale)
-            out = out.reshape(batch, heads, length, -1)
-    else:
+    if s_aux is not None or softcap is not None:
+        bias = masks.bias(sliding_window, query.dtype)
         out = _explicit(query, key, value, bias, scale, softcap, s_aux)
+        return out.transpose(1, 2).contiguous(), None
+    bias = masks.bias(sliding_window, query.dtype, groups)
+    causal = bias is None and length > 1
+    if causal:
+        out = F.scaled_dot_product_attention(
+            query, key, value, is_causal=True, scale=scale, enable_gqa=groups > 1
+        )
+    else:
+        packed = query.reshape(batch, key.shape[1], groups * length, dim)
+        out = F.scaled_dot_product_attention(packed, key, value, bias, scale=scale)
+        out = out.reshape(batch, heads, length, -1)
     return out.transpose(1, 2).contiguous(), None
 
 

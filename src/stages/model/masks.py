@@ -47,16 +47,18 @@ class Masks:
         self.plain = plain
         self.uniform = uniform
         self.windows: set[int | None] = set()
-        self._bias: dict[int | None, Tensor | None] = {}
+        self._bias: dict[tuple[int | None, int], Tensor | None] = {}
 
-    def bias(self, window: int | None, dtype: torch.dtype) -> Tensor | None:
-        """Additive bias [B, 1, T, columns], or None where causal attention says it all."""
+    def bias(self, window: int | None, dtype: torch.dtype, groups: int = 1) -> Tensor | None:
+        """Additive bias [B, 1, groups * T, columns] for so many queries packed along T, or None
+        where causal attention says it all."""
         self.windows.add(window)
         if window is not None and window >= self.columns:
             window = None
-        if window not in self._bias:
-            self._bias[window] = self._build(window, dtype)
-        return self._bias[window]
+        if (window, groups) not in self._bias:
+            bias = self._build(window, dtype)
+            self._bias[window, groups] = None if bias is None else bias.repeat(1, 1, groups, 1)
+        return self._bias[window, groups]
 
     def _build(self, window: int | None, dtype: torch.dtype) -> Tensor | None:
         if self.plain and window is None:

@@ -14,13 +14,13 @@ from draftmesh.stages.draft.eagle.head import Head
 from draftmesh.stages.draft.eagle.loader import load_head
 from draftmesh.stages.draft.eagle.runner import HeadRunner
 from draftmesh.stages.draft.eagle.suspects import suspects
-from draftmesh.stages.draft.packed import pack
 from draftmesh.stages.draft.picker import ChainPicker
 from draftmesh.stages.draft.selfcheck import self_check
 from draftmesh.stages.draft.shipped import shipped_head
 from draftmesh.stages.draft.tree.options import StepwiseOptions
 from draftmesh.stages.draft.tree.picker import TreePicker
 from draftmesh.stages.draft.tree.shape import TreeShape
+from draftmesh.stages.model.packed import pack
 
 
 @register("draft", "eagle")
