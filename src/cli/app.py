@@ -27,11 +27,13 @@ def job(cfg: DictConfig) -> None:
     """One run in a folder of its own; it ends by an exception, already reported, if it fails."""
     settings = HydraConfig.get()
     run_dir = Path(settings.runtime.output_dir)
-    multirun = settings.mode is RunMode.MULTIRUN
-    if multirun:
-        os.environ[SWEEP_DIR] = str(Path(settings.sweep.dir).absolute())
+    multirun: Path | None = None
+    if settings.mode is RunMode.MULTIRUN:
+        multirun = Path(settings.sweep.dir).absolute()
+        os.environ[SWEEP_DIR] = str(multirun)
     choices = dict(settings.runtime.choices)
-    code = guard(lambda: execute(cfg, run_dir, choices), run_dir, debug=cfg.get("debug") is True)
+    debug = cfg.get("debug") is True
+    code = guard(lambda: execute(cfg, run_dir, choices, multirun), run_dir, debug=debug)
     if code != 2:
         print(f"Run folder: {run_dir}", flush=True)
     if code and multirun and code != 130:
@@ -40,7 +42,12 @@ def job(cfg: DictConfig) -> None:
         sys.exit(code)
 
 
-def execute(cfg: DictConfig, run_dir: Path | None, choices: Mapping[str, str | None]) -> int:
+def execute(
+    cfg: DictConfig,
+    run_dir: Path | None,
+    choices: Mapping[str, str | None],
+    multirun: Path | None = None,
+) -> int:
     """Run the task with a resolved plain configuration; returns the exit code.
 
     A task with a `show` method is about the installation: it needs no model and no pipeline.
@@ -54,7 +61,7 @@ def execute(cfg: DictConfig, run_dir: Path | None, choices: Mapping[str, str | N
     from draftmesh.pipeline.run import run
 
     groups = {group: option for group, option in choices.items() if option and "/" not in group}
-    return run(plain, run_dir, groups)
+    return run(plain, run_dir, groups, multirun)
 
 
 def start() -> int:
@@ -64,9 +71,18 @@ def start() -> int:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach us instead of Hydra's own printer
     arguments = sys.argv[1:]
     sys.argv[1:] = flags.multirun_first(quoting.quote_text(arguments))
-    code = guard(lambda: _start(arguments), None, debug="debug=true" in arguments)
+    debug = "debug=true" in arguments
+    code = guard(lambda: _start(arguments), None, debug=debug)
     if sweep_dir := os.environ.get(SWEEP_DIR):
+        code = guard(lambda: _close(Path(sweep_dir), code), None, debug=debug)
         print(f"Run folder: {sweep_dir}", flush=True)
+    return code
+
+
+def _close(multirun: Path, code: int) -> int:
+    from draftmesh.pipeline.multirun import close_multirun
+
+    close_multirun(multirun, code)
     return code
 
 

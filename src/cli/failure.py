@@ -4,6 +4,7 @@ import errno
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from hydra.errors import HydraException
@@ -11,6 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from draftmesh.cli.override_errors import explain, is_about_a_group
 from draftmesh.registry import UserError
+from draftmesh.stages.task.records.files import ERROR
 
 UNWRITABLE = {
     errno.EACCES,
@@ -43,13 +45,13 @@ def guard(action: Callable[[], int], run_dir: Path | None, *, debug: bool) -> in
     except (Failed, SystemExit) as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except KeyboardInterrupt:
-        _say("interrupted")
+        _say("interrupted", run_dir)
         return 130
     except Exception as error:
         if debug:
             traceback.print_exc()
         text, code = _judge(error, run_dir)
-        _say(text)
+        _say(text, run_dir)
         return code
 
 
@@ -76,5 +78,8 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _say(text: str) -> None:
+def _say(text: str, run_dir: Path | None) -> None:
     print(f"draftmesh: {text}", file=sys.stderr, flush=True)
+    if run_dir is not None and run_dir.is_dir():
+        with suppress(OSError):
+            (run_dir / ERROR).write_text(text + "\n", encoding="utf-8")

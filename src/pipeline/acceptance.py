@@ -5,8 +5,8 @@ import io
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from draftmesh.pipeline.files import write_json, write_text
 from draftmesh.registry.contracts.counters import Counters
+from draftmesh.stages.task.records.files import write_json, write_text
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from draftmesh.pipeline.acceptance import positions
-from draftmesh.pipeline.charts import Bar, Share, bar_chart, heat_map, share_bar
-from draftmesh.pipeline.files import write_text
-from draftmesh.pipeline.report_style import STYLE
 from draftmesh.pipeline.report_tokens import samples
 from draftmesh.pipeline.results import Results
 from draftmesh.pipeline.summary import number, rows, shares
 from draftmesh.registry.contracts.counters import Counters
 from draftmesh.registry.contracts.result import RunResult
+from draftmesh.stages.task.records.charts import Bar, Share, bar_chart, heat_map, share_bar
+from draftmesh.stages.task.records.files import write_text
+from draftmesh.stages.task.records.page import page
 
 
 def write_report(
@@ -48,12 +48,7 @@ def report(
         texts = samples(result.generation.completions, result.pieces)
         sections.append(f"<h2>Samples</h2>{texts}")
     sections.append(_details(results, cfg, environment))
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(name)} - DraftMesh</title><style>{STYLE}</style></head>"
-        f"<body><main>{''.join(sections)}</main></body></html>\n"
-    )
+    return page(name, sections)
 
 
 def _head(name: str, cfg: Mapping[str, Any], environment: Mapping[str, Any]) -> str:

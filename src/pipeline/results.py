@@ -7,12 +7,12 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from draftmesh.pipeline.acceptance import write_acceptance
-from draftmesh.pipeline.files import write_json, write_text
 from draftmesh.pipeline.metrics import exact_match, speedup, summarise
 from draftmesh.pipeline.prediction import predict
 from draftmesh.pipeline.samples import write_samples
 from draftmesh.registry.contracts.result import RunResult
 from draftmesh.registry.contracts.tracking import Scalar
+from draftmesh.stages.task.records.files import write_json, write_text
 
 Results = dict[str, Scalar]
 """Flat names to values, as in results.json."""

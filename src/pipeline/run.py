@@ -6,10 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import yaml  # type: ignore[import-untyped]
+
 from draftmesh.pipeline.console import show_completion, show_summary, standard_output
 from draftmesh.pipeline.environment import available_cores, environment, tags
 from draftmesh.pipeline.launch import is_leader, launch
 from draftmesh.pipeline.lifecycle import tracked
+from draftmesh.pipeline.multirun import multirun_in
 from draftmesh.pipeline.params import run_name, run_params
 from draftmesh.pipeline.report import write_report
 from draftmesh.pipeline.results import Results, split, write_config, write_results
@@ -19,13 +22,19 @@ from draftmesh.pipeline.worker import Report, Work
 from draftmesh.registry import build, load_plugins
 from draftmesh.registry.contracts.tracking import Tracker
 from draftmesh.stages.parallel.plan import Plan
+from draftmesh.stages.task.records.files import OVERRIDES, PARAMS, write_json
 
 
-def run(cfg: dict[str, Any], run_dir: Path | None, choices: Mapping[str, str]) -> int:
+def run(
+    cfg: dict[str, Any],
+    run_dir: Path | None,
+    choices: Mapping[str, str],
+    multirun: Path | None = None,
+) -> int:
     """Validate, launch, record; returns the exit code.
 
     `run_dir` is None for a process that joins a run which another one owns. `choices` are Hydra's
-    {group: option}.
+    {group: option}, `multirun` the folder of the multirun that this run belongs to.
     """
     load_plugins(cfg["plugins"])
     check_options(cfg)
@@ -34,13 +43,15 @@ def run(cfg: dict[str, Any], run_dir: Path | None, choices: Mapping[str, str]) -
         _launch(Work(cfg, Path()), plan)
         return 0
     surroundings = environment(cfg["threads"] or available_cores())
-    overrides = _overrides()
-    write_config(run_dir, cfg, overrides, surroundings)
+    overrides = _overrides(run_dir)
     tracker: Tracker = build("tracking", cfg["tracking"])
     name = run_name(cfg, choices)
     params = run_params(cfg, choices, _mesh(plan))
+    write_config(run_dir, cfg, overrides, surroundings)
+    write_json(run_dir / PARAMS, {"name": name, "params": params})
     console = standard_output()
-    with tracked(tracker, name, params, tags(surroundings, run_dir, overrides)):
+    parent = None if multirun is None else multirun_in(multirun).parent(cfg)
+    with tracked(tracker, name, params, tags(surroundings, run_dir, overrides), parent):
         show = partial(show_completion, console) if plan.world == 1 else None
         log = tracker.log_metrics if plan.world == 1 else None
         try:
@@ -86,5 +97,9 @@ def _mesh(plan: Plan) -> dict[str, int]:
     return {**sizes, "etp": plan.etp}
 
 
-def _overrides() -> list[str]:
+def _overrides(run_dir: Path) -> list[str]:
+    """Those of this very run; the command line of a multirun holds those of all its runs."""
+    path = run_dir / OVERRIDES
+    if path.exists():
+        return [str(line) for line in yaml.safe_load(path.read_text(encoding="utf-8"))]
     return [argument for argument in sys.argv[1:] if "=" in argument]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from draftmesh.pipeline.files import encode, unwritable, write_text
 from draftmesh.registry.contracts.request import Completion
+from draftmesh.stages.task.records.files import encode, unwritable, write_text
 
 FILE_NAME = "samples.jsonl"
 

@@ -52,6 +52,7 @@ BUILTINS: dict[str, Table] = {
         list="task.list:ListPlugins | what is installed, and from where",
         train="task.train:Train | train a draft head on chats",
         certify="task.certify.certify:Certify | check that the output is exactly the target's",
+        compare="task.compare.compare:Compare | a table and plots of runs, or of a multirun's grid",
         bench="task.bench:Bench | the method and plain decoding, measured in turn in one run",
     ),
     "data": _stages(

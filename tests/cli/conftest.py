@@ -29,7 +29,13 @@ class Pipeline:
     choices: dict[str, str] = field(default_factory=dict)
     outcome: object = 0
 
-    def run(self, cfg: dict, run_dir: Path | None, choices: dict[str, str]) -> int:
+    def run(
+        self,
+        cfg: dict,
+        run_dir: Path | None,
+        choices: dict[str, str],
+        multirun: Path | None = None,
+    ) -> int:
         self.choices = choices
         self.calls.append((cfg, run_dir))
         outcome = self.outcome(cfg, run_dir) if callable(self.outcome) else self.outcome

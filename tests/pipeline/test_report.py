@@ -3,10 +3,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from draftmesh.pipeline.charts import Bar, Share, bar_chart, heat_map, share_bar
 from draftmesh.pipeline.report import report, write_report
 from draftmesh.pipeline.results import results_of
 from draftmesh.registry.contracts.result import RunResult
+from draftmesh.stages.task.records.charts import Bar, Share, bar_chart, heat_map, share_bar
 
 CFG: dict[str, Any] = {"model": {"name": "tiny"}, "draft": {"name": "ngram"}, "prompt": "<x> ${5"}
 

@@ -8,6 +8,8 @@ _WIDTH, _HEIGHT = 460, 210
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 8, 18, 40
 _SHARE_WIDTH, _SHARE_HEIGHT = 960, 30
 _CELL_HEIGHT, _ROW_LABEL = 16, 70
+_LENGTH_WIDTH, _LENGTH_HEIGHT, _LENGTH_VALUE = 960, 26, 60
+_CHARACTER = 6.6
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,16 @@ class Share:
     amount: str
 
 
+@dataclass(frozen=True)
+class Length:
+    """A horizontal bar: the label beside it, its length, the texts at its end and on pointing."""
+
+    label: str
+    length: float
+    text: str
+    hint: str
+
+
 def bar_chart(bars: Sequence[Bar], axis: str) -> str:
     """Vertical bars of shares, 0 to 100 %; `axis` names what runs along the bottom."""
     plot_w, plot_h = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
@@ -48,6 +60,20 @@ def bar_chart(bars: Sequence[Bar], axis: str) -> str:
         parts.append(_text(middle, base + 15, bar.label))
     parts += [_text(_LEFT + plot_w / 2, _HEIGHT - 6, axis), "</svg>"]
     return "".join(parts)
+
+
+def length_chart(bars: Sequence[Length], label: str) -> str:
+    """Horizontal bars of any unit, from 0 to the longest, one below the other."""
+    left = min(_CHARACTER * max(len(bar.label) for bar in bars) + 12, _LENGTH_WIDTH / 2)
+    room = _LENGTH_WIDTH - left - _LENGTH_VALUE
+    longest = max(bar.length for bar in bars) or 1.0
+    parts = [_open_svg("wide", _LENGTH_WIDTH, _LENGTH_HEIGHT * len(bars), label)]
+    for row, bar in enumerate(bars):
+        top, width = row * _LENGTH_HEIGHT, room * bar.length / longest
+        parts.append(_text(left - 8, top + 17, bar.label, anchor="end"))
+        parts.append(_rect("bar", left, top + 4, width, _LENGTH_HEIGHT - 8, bar.hint))
+        parts.append(_text(left + width + 6, top + 17, bar.text, "tick", anchor="start"))
+    return "".join([*parts, "</svg>"])
 
 
 def share_bar(shares: Sequence[Share], label: str) -> str:

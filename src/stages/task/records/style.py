@@ -1,4 +1,4 @@
-"""The style sheet of report.html, light and dark."""
+"""The style sheet of report.html and grid.html, light and dark."""
 
 STYLE = """
 :root { color-scheme: light dark;
@@ -31,7 +31,15 @@ td { padding: 5px 14px 5px 0; border-bottom: 1px solid var(--line); vertical-ali
 tr:last-child td { border-bottom: 0; }
 td.number { text-align: right; white-space: nowrap; }
 td.soft { color: var(--soft); }
-svg { display: block; } svg.chart { width: 100%; height: auto; max-width: 520px; }
+th { padding: 5px 14px 5px 0; text-align: left; font-weight: 600; font-size: .87rem;
+  border-bottom: 1px solid var(--line); white-space: nowrap; }
+.matrix td, .matrix th { padding: 7px 14px; } .matrix tr:first-child th + th { text-align: right; }
+.matrix tr:last-child th { border-bottom: 0; }
+.matrix .shaded { background: color-mix(in srgb, var(--draft) calc(var(--share) * .55),
+  transparent); }
+.runs tr.best td { font-weight: 650; } a { color: var(--verify); }
+svg { display: block; } svg.wide { width: 100%; height: auto; }
+svg.chart { width: 100%; height: auto; max-width: 520px; }
 svg.stretch { width: 100%; height: 30px; border-radius: 6px; } .scroll { overflow-x: auto; }
 .grid { stroke: var(--line); } .axis { stroke: var(--soft); }
 .tick { fill: var(--soft); font-size: 12px; }

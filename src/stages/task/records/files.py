@@ -9,6 +9,13 @@ from typing import Any
 
 from draftmesh.registry import UserError
 
+PARAMS = "config/params.json"
+"""A run's name and flat parameters, written before anything is run."""
+OVERRIDES = ".hydra/overrides.yaml"
+"""What the command line said about a run; Hydra writes it first of all."""
+ERROR = "error.txt"
+"""Why a run ended early, in one line."""
+
 
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text through a temporary file beside it, so that a reader never sees half of it.

@@ -1,0 +1,82 @@
+"""task=compare: finished runs side by side."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from draftmesh.registry import UserError, register
+from draftmesh.stages.task.compare.columns import record
+from draftmesh.stages.task.compare.grid import Grid, grid_of
+from draftmesh.stages.task.compare.plots import plots
+from draftmesh.stages.task.compare.runs import find_runs, last_multirun
+from draftmesh.stages.task.compare.table import notes, table
+from draftmesh.stages.task.records.files import write_json, write_text
+
+FILES = ("grid.html", "grid.csv", "grid.json")
+"""What a comparison writes."""
+OUTPUTS = Path("outputs/multirun")
+WIDE = 200
+"""Columns where there is no terminal to fit."""
+
+
+@register("task", "compare")
+class Compare:
+    """A table of runs and a page of plots. Loads no model."""
+
+    @dataclass(frozen=True)
+    class Config:
+        """runs: folders of runs, or folders that hold some; empty: the last multirun.
+
+        folder: where the table and the page go; None: the folder of runs, if it is one.
+        """
+
+        name: str = "compare"
+        runs: list[str] = field(default_factory=list)
+        folder: str | None = None
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def show(self, cfg: Mapping[str, Any]) -> None:
+        """Print the table and write grid.csv, grid.json and grid.html.
+
+        Raises UserError when there is no such run.
+        """
+        given = [Path(run).expanduser() for run in self.config.runs]
+        folders = given or [last_multirun(OUTPUTS)]
+        missing = [str(folder) for folder in folders if not folder.is_dir()]
+        if missing:
+            raise UserError(f"task.runs: there is no folder {', '.join(missing)}")
+        own = folders[0] if len(folders) == 1 else Path("outputs/compare")
+        compare(folders, Path(self.config.folder or own), "Runs compared")
+
+
+def compare(folders: Sequence[Path], folder: Path, title: str) -> Grid:
+    """Print the grid of the runs in `folders`, and write it to `folder` in three forms."""
+    grid = grid_of(find_runs(folders))
+    folder.mkdir(parents=True, exist_ok=True)
+    records = [record(line) for line in grid.ranked]
+    page, sheet, data = (folder / name for name in FILES)
+    write_text(page, plots(grid, title, folder))
+    write_text(sheet, _csv(records))
+    write_json(data, records)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDE)
+    console.print(table(grid, title))
+    for line in [*notes(grid), f"Plots: {page.absolute()}"]:
+        console.print(line, soft_wrap=True)
+    return grid
+
+
+def _csv(records: Sequence[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(key for each in records for key in each)))
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue()

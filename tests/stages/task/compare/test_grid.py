@@ -1,0 +1,74 @@
+import pytest
+
+from draftmesh.stages.task.compare.columns import COLUMNS, cell, outcome, record
+from draftmesh.stages.task.compare.grid import grid_of, varied
+from draftmesh.stages.task.compare.runs import find_runs
+
+SPEEDUP = next(column for column in COLUMNS if column.key == "speedup_vs_plain")
+
+
+def test_columns_are_what_differs_and_does_not_follow_from_others(grid_folder):
+    assert varied(find_runs([grid_folder])) == ["draft", "parallel"]
+
+
+def test_an_option_that_varies_within_a_draft_has_its_own_column(write_run):
+    folders = [
+        write_run(str(number), {"draft": draft, "draft.k": k, "seed": 0})
+        for number, (draft, k) in enumerate([("none", 0), ("eagle", 3), ("eagle", 5)])
+    ]
+    assert varied(find_runs(folders)) == ["draft", "draft.k"]
+
+
+def test_plain_decoding_on_the_same_plan_is_the_baseline(grid_folder):
+    lines = grid_of(find_runs([grid_folder])).lines
+    assert [line.speedup for line in lines] == [1.0, 1.0, 1.5, 1.8, None]
+    assert [cell(line, SPEEDUP) for line in lines] == ["~1.00x", "~1.00x", "~1.50x", "~1.80x", ""]
+
+
+def test_what_a_run_measured_itself_comes_first(write_run):
+    plain = {"throughput_tok_s": 10.0}
+    own = {"throughput_tok_s": 30.0, "speedup_vs_plain": 2.0}
+    folders = [write_run("a", {"draft": "none"}, plain), write_run("b", {"draft": "eagle"}, own)]
+    line = grid_of(find_runs(folders)).lines[1]
+    assert (line.speedup, line.measured, cell(line, SPEEDUP)) == (2.0, True, "2.00x")
+
+
+@pytest.mark.parametrize("other", ["model", "batch_size", "ffn", "parallel"])
+def test_other_models_and_plans_are_no_baseline(write_run, other):
+    speed = {"throughput_tok_s": 10.0}
+    folders = [
+        write_run("a", {"draft": "none", other: "1"}, speed),
+        write_run("b", {"draft": "eagle", other: "2"}, speed),
+    ]
+    assert grid_of(find_runs(folders)).lines[1].speedup is None
+
+
+def test_the_fastest_comes_first_and_the_unfinished_last(grid_folder):
+    grid = grid_of(find_runs([grid_folder]))
+    assert [line.run.folder.name for line in grid.ranked] == ["2", "0", "10", "1", "11"]
+    assert grid.best is grid.ranked[0]
+
+
+def test_a_lossy_run_is_the_best_only_among_its_like(write_run):
+    params = [{"verifier": "match"}, {"verifier": "typical"}]
+    exact = write_run("a", params[0], {"throughput_tok_s": 10.0, "lossy": False})
+    lossy = write_run("b", params[1], {"throughput_tok_s": 20.0, "lossy": True})
+    grid = grid_of(find_runs([exact, lossy]))
+    assert grid.best is grid.lines[0]
+    assert outcome(grid.lines[1]) == "lossy"
+    alone = grid_of(find_runs([lossy]))
+    assert alone.best is alone.lines[0]
+
+
+def test_records_hold_what_varied_what_came_of_it_and_where(grid_folder):
+    first, *_, last = (record(line) for line in grid_of(find_runs([grid_folder])).ranked)
+    assert first["draft"] == "eagle"
+    assert first["throughput_tok_s"] == 30.0
+    assert first["folder"] == str(grid_folder / "2")
+    assert last["outcome"] == "draft=medusa: no head <for> m"
+    assert last["throughput_tok_s"] is None
+
+
+def test_a_run_that_says_nothing_did_not_finish(write_run):
+    line = grid_of(find_runs([write_run("a", {"draft": "none"})])).lines[0]
+    assert outcome(line) == "did not finish"
