@@ -101,6 +101,15 @@ class BuiltPipeline:
         )
         return engine
 
+    def peer(self, name: str) -> Engine:
+        """Another engine decoding plainly (see the contract)."""
+        if self.ranks.world > 1:
+            raise UserError(f"task.peers={name}: peers run on one rank; use parallel=single")
+        draft = self.draft({"name": "none"})
+        parts = (self.checkpoint, self.target, draft, self.verifier, self.sampler, self.ranks)
+        engine: Engine = build("engine", {"name": name}, *parts)
+        return engine
+
     def draft(self, node: Node) -> Draft:
         """A draft built for this target; refused if the model can't do what the draft needs."""
         cls = get("draft", node["name"])
@@ -182,7 +191,8 @@ class BuiltPipeline:
     @property
     def comparable(self) -> bool:
         """Whether drafting must give plain decoding's tokens."""
-        return self.lossless and (self.sampler.greedy or self.verifier_name == "match")
+        keyed = getattr(get("engine", self.spec.engine["name"]), "keyed", True)
+        return self.lossless and (self.sampler.greedy or (keyed and self.verifier_name == "match"))
 
     @property
     def branching(self) -> bool:

@@ -28,6 +28,7 @@ def check_options(cfg: Mapping[str, Any]) -> None:
         _check_verifier(prefix, draft, configs["verifier"])
     plan: Plan = get("parallel", configs["parallel"].name)(configs["parallel"]).plan
     _check_plan(plan, configs["ffn"])
+    _check_engine(configs, plan)
 
 
 def _config(kind: str, cfg: Mapping[str, Any]) -> Any:
@@ -68,6 +69,22 @@ def _check_verifier(prefix: str, draft: Any, verifier: Any) -> None:
             f"verifier={verifier.name} is biased for {prefix}shape={shape}: use verifier=match, "
             "which is lossless for every draft, or another shape"
         )
+
+
+def _check_engine(configs: Mapping[str, Any], plan: Plan) -> None:
+    """Engines of others have their own drafts, verify in their own way and run on one rank."""
+    name, draft, verifier = configs["engine"].name, configs["draft"].name, configs["verifier"]
+    drafts = getattr(get("engine", name), "drafts", None)
+    if drafts is None:
+        return
+    if draft not in drafts:
+        raise UserError(f"draft={draft}: engine={name} only drafts with {', '.join(drafts)}")
+    if getattr(configs["draft"], "shape", "chain") != "chain":
+        raise UserError(f"draft.shape: engine={name} only drafts chains")
+    if verifier is not None:
+        raise UserError(f"verifier={verifier.name}: engine={name} has its own; use verifier=auto")
+    if plan.world > 1:
+        raise UserError(f"engine={name} runs on one rank: use parallel=single")
 
 
 def _check_plan(plan: Plan, ffn: Any) -> None:

@@ -46,6 +46,7 @@ BUILTINS: dict[str, Table] = {
     ),
     "engine": _stages(
         native="engine.native:NativeEngine | one decode loop for every draft, verifier and plan",
+        transformers="engine.transformers:TransformersEngine | its own generate, as a peer",
     ),
     "task": _stages(
         generate="task.generate:Generate | complete the prompts",

@@ -18,7 +18,13 @@ class Generation:
 
 
 class Engine(Protocol):
-    """Completes requests with the stages it was built from."""
+    """Completes requests with the stages it was built from: `Stage(config, checkpoint, target,
+    draft, verifier, sampler, ranks)`.
+
+    A class may say `drafts`, the names of the only drafts that it has (it then runs on one rank and
+    verifies in its own way), and `keyed = False`: its sampled tokens are no function of seed,
+    request and position.
+    """
 
     def generate(
         self,

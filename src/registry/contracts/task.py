@@ -66,6 +66,11 @@ class Pipeline(Protocol):
         """The configured engine with a draft, and on request another verifier or sampler."""
         ...
 
+    def peer(self, name: str) -> Engine:
+        """Another engine over the same model, decoding without a draft. Raises UserError if there
+        are several ranks."""
+        ...
+
     def variant(self, **changes: Mapping[str, Any]) -> "Pipeline":
         """This run with some options changed: variant(sampling={"temperature": 0}). The model is
         loaded anew only if its own options, the ffn's or the plan's change. Called by every rank.

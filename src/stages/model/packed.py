@@ -1,7 +1,8 @@
 """Linear layers with a copy of their weight, laid out once as oneDNN's CPU products read it."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +58,19 @@ def pack(module: nn.Module) -> None:
             setattr(module, name, PackedLinear(child.weight, child.bias))
         else:
             pack(child)
+
+
+@contextmanager
+def plain_products(modules: Iterable[nn.Module]) -> Iterator[None]:
+    """Inside, no layer uses its copy."""
+    packed = [m for module in modules for m in module.modules() if isinstance(m, PackedLinear)]
+    for layer in packed:
+        layer.rows = range(0)
+    try:
+        yield
+    finally:
+        for layer in packed:
+            layer.rows = FASTER[layer.weight.dtype]
 
 
 def affordable(module: nn.Module, processes: int) -> bool:

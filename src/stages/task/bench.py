@@ -29,12 +29,15 @@ class Bench:
     @dataclass(frozen=True)
     class Config:
         """repeats: how often each side is measured. baseline: measure plain decoding beside the
-        method. verify_nodes: tree sizes whose verify cost is measured ([] to leave that out)."""
+        method. verify_nodes: tree sizes whose verify cost is measured ([] to leave that out).
+        peers: other engines whose plain decoding is measured as well, for example transformers.
+        """
 
         name: str = "bench"
         repeats: int = 3
         baseline: bool = True
         verify_nodes: list[int] = field(default_factory=lambda: [2, 4, 6, 8, 16, 32])
+        peers: list[str] = field(default_factory=list)
 
     def __init__(self, config: Config) -> None:
         if config.repeats < 1:
@@ -49,6 +52,7 @@ class Bench:
         sides = {"method": pipeline.engine}
         if self.config.baseline:
             sides["plain"] = pipeline.plain
+        sides |= {peer: pipeline.peer(peer) for peer in self.config.peers}
         for engine in sides.values():
             warm_up(pipeline, engine, requests)
         done: dict[str, list[Generation]] = {name: [] for name in sides}
@@ -71,7 +75,7 @@ class Bench:
             comparable=pipeline.comparable,
             tree=pipeline.branching,
             pieces=completion_pieces(pipeline.checkpoint.tokenizer, generation.completions),
-            metrics=_metrics(done, costs),
+            metrics=_metrics(done, costs) | _peer_metrics(done, self.config.peers),
             documents={
                 "bench.csv": _csv(rows),
                 "bench.json": {
@@ -80,7 +84,11 @@ class Bench:
                     "verify_cost": costs,
                 },
             },
-            lines=[*_category_lines(generation.completions), *_cost_lines(costs)],
+            lines=[
+                *_category_lines(generation.completions),
+                *_cost_lines(costs),
+                *_peer_lines(done, self.config.peers),
+            ],
         )
 
     def _costs(self, pipeline: Pipeline) -> dict[int, float]:
@@ -132,6 +140,31 @@ def _metrics(done: dict[str, list[Generation]], costs: dict[int, float]) -> dict
     if shares:
         metrics["overhead_share"] = median(shares)
     return metrics
+
+
+def _peer_metrics(done: dict[str, list[Generation]], peers: Sequence[str]) -> dict[str, float]:
+    """Speeds of other engines' plain decoding, and how much faster the method and our own are."""
+    metrics: dict[str, float] = {}
+    for peer in peers:
+        theirs = [_tokens_per_s(run) for run in done[peer]]
+        metrics[f"{peer}_throughput_tok_s"] = median(theirs)
+        for side in ("method", "plain"):
+            ours = [_tokens_per_s(run) for run in done.get(side, [])]
+            if ours:
+                ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+                metrics[f"{side}_vs_{peer}"] = median(ratios)
+    return metrics
+
+
+def _peer_lines(done: dict[str, list[Generation]], peers: Sequence[str]) -> list[str]:
+    found = _peer_metrics(done, peers)
+    lines = []
+    for peer in peers:
+        sides = [side for side in ("method", "plain") if f"{side}_vs_{peer}" in found]
+        ratios = ", ".join(f"{side} {found[f'{side}_vs_{peer}']:.2f}x" for side in sides)
+        speed = found[f"{peer}_throughput_tok_s"]
+        lines.append(f"plain decoding by engine={peer}: {speed:.1f} tokens/s; against it: {ratios}")
+    return lines
 
 
 def _row(run: Generation) -> Row:

@@ -1,0 +1,130 @@
+"""engine=transformers against the native engine: the same greedy tokens, and what it counts."""
+
+import json
+
+import pytest
+import torch
+from built import built, composed
+
+from draftmesh.pipeline.run import run
+from draftmesh.pipeline.validate import check_options
+from draftmesh.registry import UserError
+from draftmesh.stages.model.packed import PackedLinear
+
+CHOICES = {"model": "tiny_llama", "draft": "none", "task": "bench"}
+
+
+def tokens(generation):
+    return [c.token_ids for c in generation.completions]
+
+
+def both(folder, *overrides):
+    pipelines = [built(folder, *overrides, f"engine={e}") for e in ("native", "transformers")]
+    return [p.generate(p.engine, p.requests()) for p in pipelines]
+
+
+@pytest.mark.parametrize("arch", ["llama", "gemma2", "mixtral", "gpt_oss", "mamba"])
+def test_plain_greedy_tokens_are_the_native_ones(tmp_path, arch):
+    model = f"model=tiny_{arch}"
+    ours, theirs = both(tmp_path, model, "draft=none", "max_new_tokens=24", "batch_size=3")
+    assert tokens(ours) == tokens(theirs)
+    counters = theirs.counters
+    assert counters.steps == counters.emitted == 3 * 23
+    assert (counters.rounds, counters.target_forwards, counters.drafted) == (69, 72, 0)
+    assert [c.accept_lengths for c in theirs.completions] == [[1] * 24] * 3
+
+
+def test_a_batch_is_padded_and_each_row_is_as_alone(tmp_path):
+    """In float32, where a near-tie could turn: the margins of this model are far wider."""
+    options = ("draft=none", "max_new_tokens=12", "model.dtype=float32", "engine=transformers")
+    alone, together = (built(tmp_path, *options, f"batch_size={size}") for size in (1, 3))
+    one = alone.generate(alone.engine, alone.requests())
+    three = together.generate(together.engine, together.requests())
+    assert tokens(one) == tokens(three)
+    assert (one.counters.rounds, three.counters.rounds) == (33, 11)
+    assert len({len(r.token_ids) for r in alone.requests()}) > 1
+
+
+def test_prompt_lookup_drafts_and_keeps_the_tokens(tmp_path):
+    shared = ("data.limit=2", "max_new_tokens=48", "batch_size=1", "model.std=0.4")
+    ours, theirs = both(tmp_path, "draft=ngram", "draft.min_match=1", *shared)
+    assert tokens(ours) == tokens(theirs)
+    counters = theirs.counters
+    assert 0 < counters.accepted < counters.drafted
+    assert counters.steps + counters.accepted == counters.emitted
+    assert sum(counters.histogram.values()) == counters.steps
+    assert sum(counters.accepted_at.values()) == counters.accepted
+    for completion in theirs.completions:
+        assert sum(completion.accept_lengths) == len(completion.token_ids) == 48
+
+
+def test_rows_end_where_they_do_natively(tmp_path):
+    """Stop strings and lengths differ by row; a batch goes on until all have ended."""
+    plain, _ = both(tmp_path, "draft=none", "max_new_tokens=24", "batch_size=3")
+    text = plain.completions[1].text
+    stop = next(character for character in text[4:] if character.isascii() and character.isalnum())
+    ours, theirs = both(
+        tmp_path, "draft=none", "max_new_tokens=24", "batch_size=3", f"stop=[{json.dumps(stop)}]"
+    )
+    for mine, other in zip(ours.completions, theirs.completions, strict=True):
+        assert (mine.token_ids, mine.text) == (other.token_ids, other.text)
+        assert mine.finish_reason == other.finish_reason
+    assert theirs.completions[1].finish_reason == "stop_string"
+    assert len({len(c.token_ids) for c in theirs.completions}) > 1
+
+
+def test_the_native_engine_finds_the_model_as_it_was(tmp_path):
+    pipeline = built(tmp_path, "draft=none", "model.dtype=float32")
+    requests = pipeline.requests()
+    before = tokens(pipeline.generate(pipeline.plain, requests))
+    layers = [m for m in pipeline.checkpoint.model.modules() if isinstance(m, PackedLinear)]
+    rows = [layer.rows for layer in layers]
+    pipeline.generate(pipeline.peer("transformers"), requests)
+    assert [layer.rows for layer in layers] == rows
+    assert tokens(pipeline.generate(pipeline.plain, requests)) == before
+
+
+def test_sampling_follows_the_seed_and_leaves_torchs_generator_alone(tmp_path):
+    found = []
+    state = torch.random.get_rng_state()
+    for seed in (1, 1, 2):
+        options = ("draft=none", "sampling=nucleus", f"seed={seed}", "engine=transformers")
+        pipeline = built(tmp_path, *options)
+        assert not pipeline.comparable
+        found.append(tokens(pipeline.generate(pipeline.engine, pipeline.requests())))
+    assert found[0] == found[1] != found[2]
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["draft=self"], "draft=self: engine=transformers only drafts with none, ngram, small"),
+        (["draft=small", "draft.shape=static"], r"draft\.shape: .* chains"),
+        (["draft=none", "verifier=ratio"], r"verifier=ratio: .* use verifier=auto"),
+        (["draft=none", "parallel=tp2"], "use parallel=single"),
+    ],
+)
+def test_what_it_cannot_do_is_refused_before_anything_is_loaded(overrides, message):
+    with pytest.raises(UserError, match=message):
+        check_options(composed("engine=transformers", *overrides))
+
+
+def test_what_only_generating_shows_is_one_line(tmp_path):
+    pipeline = built(tmp_path, "draft=ngram", "engine=transformers")
+    with pytest.raises(UserError, match=r"batch_size=2: .* engine=native"):
+        pipeline.generate(pipeline.engine, pipeline.requests())
+    penalty = ("sampling.presence_penalty=1", "draft=none", "engine=transformers")
+    with pytest.raises(UserError, match=r"sampling\.presence_penalty: .* engine=native"):
+        _ = built(tmp_path, *penalty).engine
+
+
+def test_bench_measures_it_as_a_peer(tmp_path):
+    cfg = composed("task=bench", "task.peers=[transformers]", "task.repeats=1", "draft=none")
+    cfg["task"]["verify_nodes"] = []
+    assert run(cfg, tmp_path, CHOICES) == 0
+    results = json.loads((tmp_path / "results.json").read_text())
+    ratio = results["throughput_tok_s"] / results["transformers_throughput_tok_s"]
+    assert results["method_vs_transformers"] == pytest.approx(ratio)
+    sides = {row["side"] for row in json.loads((tmp_path / "bench.json").read_text())["repeats"]}
+    assert sides == {"method", "plain", "transformers"}
