@@ -1,5 +1,6 @@
 """Compose the configuration with Hydra, run the pipeline, exit with 0, 1, 2 or 130."""
 
+import gc
 import os
 import signal
 import sys
@@ -34,6 +35,8 @@ def job(cfg: DictConfig) -> None:
     choices = dict(settings.runtime.choices)
     debug = cfg.get("debug") is True
     code = guard(lambda: execute(cfg, run_dir, choices, multirun), run_dir, debug=debug)
+    if multirun:
+        gc.collect()  # a model's hooks refer back to it; the next one should not stand beside it
     if code != 2:
         print(f"Run folder: {run_dir}", flush=True)
     if code and multirun and code != 130:

@@ -55,15 +55,20 @@ def last_multirun(outputs: Path) -> Path:
 
 def _read(folder: Path) -> Run:
     known = _json(folder / PARAMS)
-    error = folder / ERROR
+    error = _error(folder)
     overrides = _overrides(folder)
     return Run(
         folder,
         str(known.get("name", " ".join(f"{k}={v}" for k, v in overrides.items()))),
         known.get("params", overrides),
-        _json(folder / "results.json"),
-        error.read_text(encoding="utf-8").strip() if error.exists() else "",
+        {} if error else _json(folder / "results.json"),
+        error,
     )
+
+
+def _error(folder: Path) -> str:
+    path = folder / ERROR
+    return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
 
 def _overrides(folder: Path) -> dict[str, str]:
