@@ -15,10 +15,12 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from draftmesh.cli import flags, follower, local_plugins, quoting, searchpath
-from draftmesh.cli.failure import Failed, guard
+from draftmesh.cli.failure import guard
 from draftmesh.pipeline.options import run_options
 from draftmesh.registry import build, load_plugins
 
+_codes: list[int] = []
+"""Exit codes of this multirun's runs that failed."""
 SWEEP_DIR = "DRAFTMESH_SWEEP_DIR"
 """Environment variable: the multirun's folder, for the runs inside it."""
 
@@ -40,8 +42,8 @@ def job(cfg: DictConfig) -> None:
     if code != 2:
         print(f"Run folder: {run_dir}", flush=True)
     if code and multirun and code != 130:
-        raise Failed(code)  # the other runs go on
-    if code:
+        _codes.append(code)  # the other runs go on
+    elif code:
         sys.exit(code)
 
 
@@ -59,7 +61,8 @@ def execute(
     load_plugins(run_options(plain).plugins)
     task = build("task", plain["task"])
     if hasattr(task, "show"):
-        task.show(plain)
+        if run_dir is not None:
+            task.show(plain, run_dir)
         return 0
     from draftmesh.pipeline.run import run
 
@@ -71,11 +74,13 @@ def start() -> int:
     """Run what the command line asks for; returns the exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
     os.environ.pop(SWEEP_DIR, None)
+    _codes.clear()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach us instead of Hydra's own printer
     arguments = sys.argv[1:]
     sys.argv[1:] = flags.multirun_first(quoting.quote_text(arguments))
     debug = "debug=true" in arguments
     code = guard(lambda: _start(arguments), None, debug=debug)
+    code = code or next(iter(_codes), 0)
     if sweep_dir := os.environ.get(SWEEP_DIR):
         code = guard(lambda: _close(Path(sweep_dir), code), None, debug=debug)
         print(f"Run folder: {sweep_dir}", flush=True)

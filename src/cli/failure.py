@@ -27,14 +27,6 @@ UNWRITABLE = {
 }
 
 
-class Failed(Exception):
-    """A run failed and its error has been reported."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
 def guard(action: Callable[[], int], run_dir: Path | None, *, debug: bool) -> int:
     """The action's exit code; 2 after a user's mistake, 130 when interrupted, 1 after other errors.
 
@@ -42,7 +34,7 @@ def guard(action: Callable[[], int], run_dir: Path | None, *, debug: bool) -> in
     """
     try:
         return action()
-    except (Failed, SystemExit) as ended:
+    except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except KeyboardInterrupt:
         _say("interrupted", run_dir)

@@ -49,6 +49,8 @@ class Multirun:
         status = _STATUS.get(code, "FAILED")
         try:
             grid = compare([self.folder], self.folder, self.title)
+            if code == 130:
+                print("Interrupted: runs that had not begun are not in the table", flush=True)
             tracker.log_metrics(_metrics(grid))
             if grid.best is not None:
                 tracker.set_tags({"best": label(grid, grid.best)})

@@ -50,6 +50,8 @@ def run_name(cfg: Mapping[str, Any], choices: Mapping[str, str]) -> str:
     draft, k = cfg["draft"]["name"], _look_up(cfg, "draft.k")
     parts = [f"{draft}-k{k}" if k else draft]
     parts += [choices.get("parallel", str(cfg["parallel"]["name"])), f"s{cfg['seed']}"]
+    engine = cfg["engine"]["name"]
+    parts = parts if engine == "native" else [engine, *parts]
     task = cfg["task"]["name"]
     return "_".join(parts if task == "generate" else [task, *parts])
 

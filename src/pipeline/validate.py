@@ -7,7 +7,7 @@ from draftmesh.pipeline.options import run_options
 from draftmesh.registry import GROUPS, UserError, build_config, get
 from draftmesh.registry.config import merge_config
 from draftmesh.registry.kinds import SUB_KINDS
-from draftmesh.stages.draft.adaptive.node import at_most
+from draftmesh.stages.draft.adaptive.node import at_most, is_automatic
 from draftmesh.stages.draft.tree.options import TreeOptions
 from draftmesh.stages.draft.tree.shape import TreeShape
 from draftmesh.stages.parallel.plan import Plan
@@ -28,7 +28,7 @@ def check_options(cfg: Mapping[str, Any]) -> None:
         _check_verifier(prefix, draft, configs["verifier"])
     plan: Plan = get("parallel", configs["parallel"].name)(configs["parallel"]).plan
     _check_plan(plan, configs["ffn"])
-    _check_engine(configs, plan)
+    _check_engine(cfg, configs, plan)
 
 
 def _config(kind: str, cfg: Mapping[str, Any]) -> Any:
@@ -71,12 +71,16 @@ def _check_verifier(prefix: str, draft: Any, verifier: Any) -> None:
         )
 
 
-def _check_engine(configs: Mapping[str, Any], plan: Plan) -> None:
+def _check_engine(cfg: Mapping[str, Any], configs: Mapping[str, Any], plan: Plan) -> None:
     """Engines of others have their own drafts, verify in their own way and run on one rank."""
     name, draft, verifier = configs["engine"].name, configs["draft"].name, configs["verifier"]
     drafts = getattr(get("engine", name), "drafts", None)
     if drafts is None:
         return
+    if configs["task"].name == "certify":
+        raise UserError(f"engine={name}: task=certify looks into engine=native only")
+    if is_automatic(cfg["draft"]):
+        raise UserError(f"draft.k=auto: engine={name} cannot adapt it; give a number")
     if draft not in drafts:
         raise UserError(f"draft={draft}: engine={name} only drafts with {', '.join(drafts)}")
     if getattr(configs["draft"], "shape", "chain") != "chain":

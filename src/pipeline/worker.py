@@ -2,6 +2,7 @@
 
 import resource
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 
 from draftmesh.pipeline.build import LogMetrics, Show, build_pipeline
 from draftmesh.pipeline.series import append_series
-from draftmesh.registry import build
+from draftmesh.registry import build, get
 from draftmesh.registry.contracts.result import RunResult
 from draftmesh.registry.contracts.tracking import Scalar
 from draftmesh.stages.parallel.ranks import Mesh
@@ -37,6 +38,7 @@ class Report:
 
 def execute(work: Work, ranks: Mesh) -> Report | None:
     """Run the task on this rank; rank 0 returns the report."""
+    forget_peak_memory()
     log = work.log or (lambda metrics, step: append_series(work.run_dir, metrics, step))
     pipeline = build_pipeline(
         work.cfg, work.run_dir, ranks, log if ranks.rank == 0 else None, work.show
@@ -67,7 +69,12 @@ def _meters(pipeline: Any) -> dict[str, Any]:
 
 
 def _facts(pipeline: Any, ranks: Mesh, meters: list[dict[str, Any]]) -> dict[str, Scalar]:
+    name = pipeline.spec.engine["name"]
+    untimed = ("draft_ms", "predicted_speedup", "predicted_speedup_seed")
+    drafts_inside = hasattr(get("engine", name), "drafts")
     return {
+        **(dict.fromkeys(untimed) if drafts_inside else {}),
+        "engine": name,
         "world_size": ranks.world,
         "dp": ranks.dp,
         "tp": ranks.tp,
@@ -91,4 +98,16 @@ def peak_memory_mb() -> float:
     """The process's peak memory in MiB: of the GPU if one is used, else resident."""
     if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
         return torch.cuda.max_memory_allocated() / 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+    except (OSError, StopIteration):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def forget_peak_memory() -> None:
+    """Begin to measure anew, where the system can: a process may run several jobs, one by one."""
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")

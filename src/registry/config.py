@@ -36,6 +36,8 @@ def merge_config(schema: type[Any], node: Mapping[str, Any], prefix: str) -> Any
     except OmegaConfBaseException as error:
         key = error.full_key or error.key
         reason = str(error.msg or error).strip().splitlines()[0]
+        if "is not a ListConfig" in reason:
+            reason = f"takes a list, for example {prefix}{key}=[{node.get(str(key))}]"
         raise UserError(f"{prefix}{key}: {reason}") from error
 
 

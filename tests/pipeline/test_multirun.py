@@ -27,13 +27,15 @@ def done(tmp_path_factory):
 def test_the_grid_is_shown_at_the_end(done):
     ended, folder = done
     assert ended.returncode == 2  # medusa has no head for this model
+    assert ended.stderr.count("draftmesh: ") == ended.stderr.count("medusa: no head") == 1
+    assert "Error executing" not in ended.stderr
     assert ended.stdout.splitlines()[-1] == f"Run folder: {folder}"
     table = ended.stdout[ended.stdout.index("multirun draft=none,ngram,medusa") :]
     for draft in ("none", "ngram", "medusa"):
         assert f"\n {draft} " in table
     grid = json.loads((folder / "grid.json").read_text())
-    assert grid[-1]["outcome"].startswith("draft=medusa: no head comes with DraftMesh")
-    assert (folder / "2/error.txt").read_text() == grid[-1]["outcome"] + "\n"
+    assert grid[-1]["error"].startswith("draft=medusa: no head comes with DraftMesh")
+    assert (folder / "2/error.txt").read_text() == grid[-1]["error"] + "\n"
     assert all(line["speedup_vs_plain"] for line in grid[:2])
 
 

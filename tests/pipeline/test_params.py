@@ -6,8 +6,9 @@ MESH = {"world_size": 4, "dp": 4, "tp": 1, "ep": 4, "etp": 1}
 
 
 def config(**changes: Any) -> dict[str, Any]:
-    kinds = ("verifier", "ffn", "parallel", "sampling", "engine", "data")
+    kinds = ("verifier", "ffn", "parallel", "sampling", "data")
     cfg: dict[str, Any] = {kind: {"name": kind} for kind in kinds}
+    cfg["engine"] = {"name": "native"}
     cfg |= {"model": {"name": "smollm2", "dtype": "auto"}, "task": {"name": "generate"}}
     cfg |= {"draft": {"name": "eagle", "k": 5}, "seed": 0, "batch_size": 8, "max_new_tokens": 64}
     return cfg | changes
@@ -38,6 +39,8 @@ def test_a_model_from_a_folder_or_the_hub_is_called_by_its_last_part() -> None:
 
 def test_run_names() -> None:
     assert run_name(config(), {"parallel": "ep4"}) == "eagle-k5_ep4_s0"
+    other = config(engine={"name": "transformers"})
+    assert run_name(other, {"parallel": "single"}) == "transformers_eagle-k5_single_s0"
     assert run_name(config(draft={"name": "none"}, seed=3), {"parallel": "tp2"}) == "none_tp2_s3"
     bench = run_name(config(task={"name": "bench"}), {"parallel": "single"})
     assert bench == "bench_eagle-k5_single_s0"

@@ -26,6 +26,7 @@ from draftmesh.stages.engine.clock import now
 from draftmesh.stages.engine.observer import Observer
 from draftmesh.stages.engine.sequences import Sequences
 from draftmesh.stages.model.packed import plain_products
+from draftmesh.stages.model.progress import quiet
 
 
 @register("engine", "transformers")
@@ -145,7 +146,7 @@ class TransformersEngine:
         """transformers' own attention, and products with the weights as they were loaded."""
         models = [self.target.model] + ([self.assistant] if self.assistant is not None else [])
         before = [model.config._attn_implementation for model in models]
-        with plain_products(models):
+        with quiet(), plain_products(models):
             try:
                 for model in models:
                     _choose_attention(model)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from draftmesh.registry import UserError, register
+from draftmesh.registry import UserError, names, register
 from draftmesh.registry.contracts.engine import Generation
 from draftmesh.registry.contracts.request import Completion
 from draftmesh.registry.contracts.result import RunResult
@@ -44,6 +44,10 @@ class Bench:
             raise UserError(f"task.repeats={config.repeats}: must be at least 1")
         if any(size < 1 for size in config.verify_nodes):
             raise UserError(f"task.verify_nodes={config.verify_nodes}: sizes must be at least 1")
+        unknown = [peer for peer in config.peers if peer not in names("engine")]
+        if unknown:
+            known = ", ".join(names("engine"))
+            raise UserError(f"task.peers={config.peers}: there is no {unknown[0]}; known: {known}")
         self.config = config
 
     def run(self, pipeline: Pipeline) -> RunResult:
@@ -87,7 +91,7 @@ class Bench:
             lines=[
                 *_category_lines(generation.completions),
                 *_cost_lines(costs),
-                *_peer_lines(done, self.config.peers),
+                *_peer_lines(done, list(dict.fromkeys(self.config.peers))),
             ],
         )
 

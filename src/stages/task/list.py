@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -27,7 +28,7 @@ class ListPlugins:
     def __init__(self, config: Config) -> None:
         self.config = config
 
-    def show(self, cfg: Mapping[str, Any]) -> None:
+    def show(self, cfg: Mapping[str, Any], run_dir: Path) -> None:
         """Print the table. Raises UserError for an unknown kind."""
         console = Console()
         if not console.is_terminal:

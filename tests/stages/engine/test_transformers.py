@@ -8,7 +8,7 @@ from built import built, composed
 
 from draftmesh.pipeline.run import run
 from draftmesh.pipeline.validate import check_options
-from draftmesh.registry import UserError
+from draftmesh.registry import UserError, build
 from draftmesh.stages.model.packed import PackedLinear
 
 CHOICES = {"model": "tiny_llama", "draft": "none", "task": "bench"}
@@ -103,6 +103,8 @@ def test_sampling_follows_the_seed_and_leaves_torchs_generator_alone(tmp_path):
         (["draft=small", "draft.shape=static"], r"draft\.shape: .* chains"),
         (["draft=none", "verifier=ratio"], r"verifier=ratio: .* use verifier=auto"),
         (["draft=none", "parallel=tp2"], "use parallel=single"),
+        (["draft=ngram", "draft.k=auto"], r"draft\.k=auto: .* give a number"),
+        (["draft=ngram", "task=certify"], "task=certify looks into engine=native only"),
     ],
 )
 def test_what_it_cannot_do_is_refused_before_anything_is_loaded(overrides, message):
@@ -117,6 +119,20 @@ def test_what_only_generating_shows_is_one_line(tmp_path):
     penalty = ("sampling.presence_penalty=1", "draft=none", "engine=transformers")
     with pytest.raises(UserError, match=r"sampling\.presence_penalty: .* engine=native"):
         _ = built(tmp_path, *penalty).engine
+
+
+def test_an_unknown_peer_is_named_before_anything_is_loaded():
+    with pytest.raises(UserError, match=r"task\.peers=.* there is no vlm; known: native, "):
+        build("task", {"name": "bench", "peers": ["vlm"]})
+
+
+def test_what_cannot_be_told_apart_is_left_open(tmp_path):
+    cfg = composed("engine=transformers", "draft=ngram", "batch_size=1")
+    assert run(cfg, tmp_path, CHOICES) == 0
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["engine"] == "transformers"
+    assert results["verify_ms"] > 0
+    assert results["draft_ms"] is results["predicted_speedup"] is None
 
 
 def test_bench_measures_it_as_a_peer(tmp_path):

@@ -1,6 +1,7 @@
 import io
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -38,12 +39,12 @@ def test_third_parties_and_conflicts_are_named():
 
 
 def test_one_kind(capsys):
-    ListPlugins(ListPlugins.Config(kind="draft")).show({})
+    ListPlugins(ListPlugins.Config(kind="draft")).show({}, Path())
     text = capsys.readouterr().out
     assert "draft=" in text
     assert "model=" not in text
     with pytest.raises(UserError, match="no kind 'drafts'"):
-        ListPlugins(ListPlugins.Config(kind="drafts")).show({})
+        ListPlugins(ListPlugins.Config(kind="drafts")).show({}, Path())
 
 
 def test_command_imports_no_torch(tmp_path):

@@ -21,10 +21,13 @@ COLUMNS = (
     Column("speed-up", "speedup_vs_plain", "{:.2f}x".format),
     Column("length", "mean_acceptance_length", "{:.2f}".format),
     Column("accepted", "acceptance_rate", "{:.0%}".format),
-    Column("draft ms", "draft_ms", "{:.1f}".format),
-    Column("verify ms", "verify_ms", "{:.1f}".format),
     Column("first token ms", "ttft_ms", "{:.0f}".format),
+    Column("verify ms", "verify_ms", "{:.1f}".format),
+    Column("draft ms", "draft_ms", "{:.1f}".format),
 )
+"""In the order of what people ask for."""
+OPTION = 30
+"""Characters of an option's value that are shown."""
 
 
 def number(line: Line, column: Column) -> float | None:
@@ -42,18 +45,33 @@ def cell(line: Line, column: Column) -> str:
 
 
 def outcome(line: Line) -> str:
-    """Whether the output is the target's own, as far as the run tells, or why there is none."""
+    """Whether the output is the target's own, as far as the run tells."""
     results = line.run.results
-    if line.run.error or not results:
-        return line.run.error or "did not finish"
+    if not results:
+        return "failed"
     if results.get("lossy") is True:
         return "lossy"
+    if line.run.chosen("draft") == "none" and results.get("exactness") == "unchecked":
+        return "plain"
     return str(results.get("exactness") or "")
 
 
+def reason(line: Line) -> str:
+    """Why there is no result; empty if there is one."""
+    return "" if line.run.results else line.run.error or "it did not finish"
+
+
 def option(value: Scalar) -> str:
-    """A parameter as on the command line."""
-    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+    """A value as on the command line, cut if it is long; - where there was no such option."""
+    if value is None:
+        return "-"
+    return shorten(str(value).lower() if isinstance(value, bool) else str(value), OPTION)
+
+
+def shorten(text: str, length: int) -> str:
+    """Text in one line of at most so many characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= length else text[: length - 3] + "..."
 
 
 def record(line: Line) -> Mapping[str, Scalar]:
@@ -63,6 +81,7 @@ def record(line: Line) -> Mapping[str, Scalar]:
         **{column.key: number(line, column) for column in COLUMNS},
         "speedup_measured": line.measured,
         "outcome": outcome(line),
+        "error": reason(line),
         "run": line.run.name,
         "folder": str(line.run.folder),
     }

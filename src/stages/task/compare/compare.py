@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 from draftmesh.registry import UserError, register
 from draftmesh.stages.task.compare.columns import record
 from draftmesh.stages.task.compare.grid import Grid, grid_of
 from draftmesh.stages.task.compare.plots import plots
 from draftmesh.stages.task.compare.runs import find_runs, last_multirun
-from draftmesh.stages.task.compare.table import notes, table
+from draftmesh.stages.task.compare.table import failures, fastest, notes, table
 from draftmesh.stages.task.records.files import write_json, write_text
 
 FILES = ("grid.html", "grid.csv", "grid.json")
@@ -30,20 +31,16 @@ class Compare:
 
     @dataclass(frozen=True)
     class Config:
-        """runs: folders of runs, or folders that hold some; empty: the last multirun.
-
-        folder: where the table and the page go; None: the folder of runs, if it is one.
-        """
+        """runs: folders of runs, or folders that hold some; empty: the last multirun."""
 
         name: str = "compare"
         runs: list[str] = field(default_factory=list)
-        folder: str | None = None
 
     def __init__(self, config: Config) -> None:
         self.config = config
 
-    def show(self, cfg: Mapping[str, Any]) -> None:
-        """Print the table and write grid.csv, grid.json and grid.html.
+    def show(self, cfg: Mapping[str, Any], run_dir: Path) -> None:
+        """Print the table and write grid.csv, grid.json and grid.html to the run folder.
 
         Raises UserError when there is no such run.
         """
@@ -52,8 +49,7 @@ class Compare:
         missing = [str(folder) for folder in folders if not folder.is_dir()]
         if missing:
             raise UserError(f"task.runs: there is no folder {', '.join(missing)}")
-        own = folders[0] if len(folders) == 1 else Path("outputs/compare")
-        compare(folders, Path(self.config.folder or own), "Runs compared")
+        compare(folders, run_dir, "Runs compared")
 
 
 def compare(folders: Sequence[Path], folder: Path, title: str) -> Grid:
@@ -68,9 +64,9 @@ def compare(folders: Sequence[Path], folder: Path, title: str) -> Grid:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDE)
-    console.print(table(grid, title))
-    for line in [*notes(grid), f"Plots: {page.absolute()}"]:
-        console.print(line, soft_wrap=True)
+    console.print(table(grid, title, console))
+    for line in [*failures(grid), *notes(grid), *fastest(grid), f"Plots: {page.absolute()}"]:
+        console.print(Text(line), soft_wrap=True)
     return grid
 
 

@@ -7,7 +7,9 @@ from draftmesh.registry.contracts.tracking import Scalar
 from draftmesh.stages.task.compare.runs import Run
 
 _METHOD = ("draft", "verifier")
-"""Parameters that plain decoding may differ in and still be the baseline."""
+"""What plain decoding may differ in and still be the baseline."""
+_ASIDE = ("tracking", "plugins", "debug", "hydra")
+"""What says nothing about speed."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +51,21 @@ def grid_of(runs: Sequence[Run]) -> Grid:
 
 
 def varied(runs: Sequence[Run]) -> list[str]:
-    """The parameters that tell these runs apart, without those that follow from others: a plan's
-    number of ranks, a draft's usual k. A run that was refused only knows what it was told."""
-    kept: list[str] = []
-    for key in dict.fromkeys(key for run in runs for key in run.params):
-        seen: dict[tuple[Scalar, ...], set[Scalar]] = {}
-        for run in runs:
-            if key in run.params:
-                place = tuple(run.params.get(name) for name in kept)
-                seen.setdefault(place, set()).add(run.params[key])
-        if any(len(values) > 1 for values in seen.values()):
-            kept.append(key)
-    return kept
+    """The options of the command lines that tell these runs apart, else parameters that do."""
+    told = dict.fromkeys(option for run in runs for option in run.overrides)
+    found = [option for option in told if _top(option) not in _ASIDE and _differs(option, runs)]
+    if found:
+        return found
+    known = dict.fromkeys(name for run in runs for name in run.params)
+    return [name for name in known if _differs(name, runs)]
+
+
+def _differs(option: str, runs: Sequence[Run]) -> bool:
+    return len({str(run.chosen(option)) for run in runs}) > 1
+
+
+def _top(option: str) -> str:
+    return option.partition(".")[0]
 
 
 def _line(run: Run, runs: Sequence[Run], columns: Sequence[str]) -> Line:
@@ -70,14 +75,18 @@ def _line(run: Run, runs: Sequence[Run], columns: Sequence[str]) -> Line:
         plain = next((r for r in runs if _is_baseline(r, run)), None)
         slow = None if plain is None else plain.number("throughput_tok_s")
         speedup = throughput / slow if slow else None
-    chosen = {name: run.params.get(name) for name in columns}
+    chosen = {name: run.chosen(name) for name in columns}
     return Line(run, chosen, throughput, speedup, own is not None)
 
 
 def _is_baseline(plain: Run, run: Run) -> bool:
-    """Whether a run is plain decoding of the same model, feed-forward and plan, all else equal."""
-
-    def rest(params: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        return {k: v for k, v in params.items() if k.partition(".")[0] not in _METHOD}
-
-    return plain.params.get("draft") == "none" and rest(plain.params) == rest(run.params)
+    """Whether a run is plain decoding on the same machine with everything else the same: model,
+    feed-forward, plan, engine, prompts, threads."""
+    if plain.chosen("draft") != "none" or plain.machine != run.machine:
+        return False
+    aside = {*_METHOD, *_ASIDE}
+    mine, other = (
+        {kind: node for kind, node in each.config.items() if kind not in aside}
+        for each in (run, plain)
+    )
+    return bool(mine) and mine == other

@@ -8,7 +8,7 @@ from pathlib import Path
 from draftmesh.registry.contracts.tracking import Scalar
 from draftmesh.stages.task.compare.columns import COLUMNS, cell, option, outcome
 from draftmesh.stages.task.compare.grid import Grid, Line
-from draftmesh.stages.task.compare.table import chosen, label, notes
+from draftmesh.stages.task.compare.table import chosen, failures, label, notes
 from draftmesh.stages.task.records.charts import Length, length_chart
 from draftmesh.stages.task.records.page import page
 
@@ -99,9 +99,10 @@ def _table(grid: Grid, folder: Path) -> str:
         texts = "".join(f"<td>{escape(text)}</td>" for text in chosen(line))
         numbers = "".join(f'<td class="number">{escape(cell(line, c))}</td>' for c in shown)
         css = ' class="best"' if line is grid.best else ""
-        told = f'<td class="soft">{escape(outcome(line))}</td>'
-        body += f"<tr{css}>{texts}{numbers}{told}<td>{_link(line, folder)}</td></tr>"
-    remarks = "".join(f'<p class="note">{escape(note)}</p>' for note in notes(grid)[:-1])
+        came = f'<td class="soft">{escape(outcome(line))}</td>'
+        body += f"<tr{css}>{texts}{numbers}{came}<td>{_link(line, folder)}</td></tr>"
+    told = [*notes(grid), *failures(grid)]
+    remarks = "".join(f'<p class="note">{escape(note)}</p>' for note in told)
     return (
         f'<h2>All runs</h2><div class="card scroll"><table class="runs"><tr>{head}</tr>{body}'
         f"</table></div>{remarks}"

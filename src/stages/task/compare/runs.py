@@ -15,13 +15,31 @@ from draftmesh.stages.task.records.files import ERROR, OVERRIDES, PARAMS
 
 @dataclass(frozen=True)
 class Run:
-    """One run: what was chosen, and what came of it (`results` is empty if it did not finish)."""
+    """One run: what was chosen, and what came of it.
+
+    `overrides` are those of its command line, `config` is the resolved configuration; `params` and
+    `config` are empty for a run that was refused, `results` for one that did not finish.
+    """
 
     folder: Path
     name: str
+    overrides: Mapping[str, str]
     params: Mapping[str, Scalar]
+    config: Mapping[str, Any]
+    machine: tuple[str, ...]
     results: Mapping[str, Scalar]
     error: str = ""
+
+    def chosen(self, option: str) -> Scalar:
+        """The value of an option or the choice of a group; None if the run had no such option."""
+        if option in self.overrides:
+            return self.overrides[option]
+        if option in self.params:
+            return self.params[option]
+        node: Any = self.config
+        for key in option.split("."):
+            node = node.get(key) if isinstance(node, Mapping) else None
+        return node if isinstance(node, str | int | float | bool | None) else str(node)
 
     def number(self, key: str) -> float | None:
         """A numeric result; None if it is absent or does not apply."""
@@ -36,31 +54,42 @@ def find_runs(folders: Sequence[Path]) -> list[Run]:
     """
     found: dict[Path, Run] = {}
     for folder in folders:
-        places = {path.parents[1] for name in (PARAMS, OVERRIDES) for path in folder.rglob(name)}
-        if not places:
+        places = [folder, *(path.parents[1] for path in folder.rglob(OVERRIDES))]
+        places += [path.parents[1] for path in folder.rglob(PARAMS)]
+        here = [place for place in sorted(set(places), key=_in_order) if _is_run(place)]
+        if not here:
             raise UserError(f"task.runs: there is no run in {folder}")
-        found |= {place: _read(place) for place in sorted(places, key=_in_order)}
+        found |= {place: _read(place) for place in here}
     return list(found.values())
 
 
+def _is_run(folder: Path) -> bool:
+    """Whether a run was at least attempted there; task=list and task=compare leave neither."""
+    return (folder / PARAMS).exists() or (folder / ERROR).exists()
+
+
 def last_multirun(outputs: Path) -> Path:
-    """The newest multirun's folder. Raises UserError if there is none."""
-    folders = [path.parent for path in outputs.glob("*/*/multirun.yaml")]
+    """The newest multirun with a finished run. Raises UserError if there is none."""
+    finished = (path.parents[1] for path in outputs.glob("*/*/*/results.json"))
+    folders = [folder for folder in finished if (folder / "multirun.yaml").exists()]
     if not folders:
         raise UserError(
-            f"there is no multirun in {outputs}: name the runs to compare, task.runs=[<folder>,...]"
+            f"task.runs: there is no multirun in {outputs}; name the runs to compare: "
+            "task.runs=[<folder>,<folder>]"
         )
     return max(folders)
 
 
 def _read(folder: Path) -> Run:
-    known = _json(folder / PARAMS)
-    error = _error(folder)
-    overrides = _overrides(folder)
+    known, error, overrides = _json(folder / PARAMS), _error(folder), _overrides(folder)
+    surroundings = _json(folder / "environment.json")
     return Run(
         folder,
         str(known.get("name", " ".join(f"{k}={v}" for k, v in overrides.items()))),
-        known.get("params", overrides),
+        overrides,
+        known.get("params", {}),
+        _yaml(folder / "config/resolved.yaml") or {},
+        tuple(str(surroundings.get(key)) for key in ("host", "cpu", "gpus")),
         {} if error else _json(folder / "results.json"),
         error,
     )
@@ -72,11 +101,17 @@ def _error(folder: Path) -> str:
 
 
 def _overrides(folder: Path) -> dict[str, str]:
-    """What was chosen for a run that ended before its parameters were known."""
-    path = folder / OVERRIDES
-    lines = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else []
-    pairs = (line.lstrip("+").partition("=") for line in lines or [])
-    return {key: value for key, _, value in pairs}
+    pairs = (str(line).lstrip("+").partition("=") for line in _yaml(folder / OVERRIDES) or [])
+    return {key: value.strip("'\"") for key, _, value in pairs}
+
+
+def _yaml(path: Path) -> Any:
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise UserError(f"task.runs: {path} cannot be read ({error})") from None
 
 
 def _json(path: Path) -> dict[str, Any]:

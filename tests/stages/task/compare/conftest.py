@@ -3,6 +3,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 WriteRun = Callable[..., Path]
 
@@ -19,6 +20,8 @@ def write_run(tmp_path) -> WriteRun:
         if params is not None:
             known = {"name": f"run {name}", "params": params}
             (folder / "config/params.json").write_text(json.dumps(known))
+            groups = {key: {"name": value} for key, value in params.items() if "." not in key}
+            (folder / "config/resolved.yaml").write_text(yaml.safe_dump(groups))
         if results is not None:
             (folder / "results.json").write_text(json.dumps(results))
         if error is not None:
@@ -37,10 +40,11 @@ def grid_folder(write_run, tmp_path) -> Path:
     jobs = iter((0, 1, 2, 10))
     for draft, both in speeds.items():
         for (plan, ranks), speed in zip((("single", 1), ("tp2", 2)), both, strict=True):
-            params = {"model": "m", "draft": draft, "parallel": plan, "world_size": ranks}
+            params = {"model": "m", "draft": draft, "parallel": plan}
             params["draft.k"] = 0 if draft == "none" else 5
             results = {"throughput_tok_s": speed, "speedup_vs_plain": None, "exactness": "checked"}
-            write_run(f"grid/{next(jobs)}", params, results, report=True)
+            overrides = [f"draft={draft}", f"parallel={plan}", "tracking.folder=x" * ranks]
+            write_run(f"grid/{next(jobs)}", params, results, overrides, report=True)
     refused = ["draft=medusa", "+parallel=tp2"]
     write_run("grid/11", None, None, refused, "draft=medusa: no head <for> m")
     return tmp_path / "grid"

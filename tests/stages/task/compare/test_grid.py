@@ -1,17 +1,29 @@
 import pytest
 
-from draftmesh.stages.task.compare.columns import COLUMNS, cell, outcome, record
+from draftmesh.stages.task.compare.columns import COLUMNS, cell, option, outcome, reason, record
 from draftmesh.stages.task.compare.grid import grid_of, varied
 from draftmesh.stages.task.compare.runs import find_runs
 
 SPEEDUP = next(column for column in COLUMNS if column.key == "speedup_vs_plain")
 
 
-def test_columns_are_what_differs_and_does_not_follow_from_others(grid_folder):
+def test_columns_are_the_options_that_differ(grid_folder):
     assert varied(find_runs([grid_folder])) == ["draft", "parallel"]
 
 
-def test_an_option_that_varies_within_a_draft_has_its_own_column(write_run):
+def test_an_option_that_one_command_left_out_has_its_usual_value(write_run):
+    folders = [
+        write_run("a", {"draft": "eagle", "draft.k": 5}, overrides=["draft=eagle"]),
+        write_run("b", {"draft": "eagle", "draft.k": 5}, overrides=["draft.k=5", "prompt=a"]),
+        write_run("c", {"draft": "eagle", "draft.k": 3}, overrides=["draft.k=3", "prompt=b"]),
+    ]
+    runs = find_runs(folders)
+    assert varied(runs) == ["draft.k", "prompt"]
+    assert varied(runs[:2]) == ["prompt"]
+    assert [run.chosen("prompt") for run in runs] == [None, "a", "b"]
+
+
+def test_without_a_command_line_parameters_tell_runs_apart(write_run):
     folders = [
         write_run(str(number), {"draft": draft, "draft.k": k, "seed": 0})
         for number, (draft, k) in enumerate([("none", 0), ("eagle", 3), ("eagle", 5)])
@@ -33,13 +45,22 @@ def test_what_a_run_measured_itself_comes_first(write_run):
     assert (line.speedup, line.measured, cell(line, SPEEDUP)) == (2.0, True, "2.00x")
 
 
-@pytest.mark.parametrize("other", ["model", "batch_size", "ffn", "parallel"])
-def test_other_models_and_plans_are_no_baseline(write_run, other):
+@pytest.mark.parametrize("other", ["model", "batch_size", "ffn", "parallel", "data", "threads"])
+def test_other_models_plans_and_prompts_are_no_baseline(write_run, other):
     speed = {"throughput_tok_s": 10.0}
     folders = [
         write_run("a", {"draft": "none", other: "1"}, speed),
         write_run("b", {"draft": "eagle", other: "2"}, speed),
     ]
+    assert grid_of(find_runs(folders)).lines[1].speedup is None
+
+
+def test_other_machines_are_no_baseline(write_run):
+    speed = {"throughput_tok_s": 10.0}
+    both = [{"model": "m", "draft": draft} for draft in ("none", "eagle")]
+    folders = [write_run(params["draft"], params, speed) for params in both]
+    assert grid_of(find_runs(folders)).lines[1].speedup == 1.0
+    (folders[0] / "environment.json").write_text('{"host": "elsewhere"}')
     assert grid_of(find_runs(folders)).lines[1].speedup is None
 
 
@@ -65,10 +86,16 @@ def test_records_hold_what_varied_what_came_of_it_and_where(grid_folder):
     assert first["draft"] == "eagle"
     assert first["throughput_tok_s"] == 30.0
     assert first["folder"] == str(grid_folder / "2")
-    assert last["outcome"] == "draft=medusa: no head <for> m"
+    assert last["outcome"] == "failed"
+    assert last["error"] == "draft=medusa: no head <for> m"
     assert last["throughput_tok_s"] is None
 
 
 def test_a_run_that_says_nothing_did_not_finish(write_run):
     line = grid_of(find_runs([write_run("a", {"draft": "none"})])).lines[0]
-    assert outcome(line) == "did not finish"
+    assert (outcome(line), reason(line)) == ("failed", "it did not finish")
+
+
+def test_values_are_short_and_as_on_the_command_line():
+    assert [option(v) for v in (None, True, 0.5, "a\nb")] == ["-", "true", "0.5", "a b"]
+    assert option("x" * 31) == "x" * 27 + "..."

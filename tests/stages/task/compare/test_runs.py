@@ -16,10 +16,28 @@ def test_a_run_folder_is_itself_a_run_and_counts_once(grid_folder):
 def test_what_is_known_of_a_run_that_was_refused(grid_folder):
     run = find_runs([grid_folder / "11"])[0]
     assert run.name == "draft=medusa parallel=tp2"
-    assert run.params == {"draft": "medusa", "parallel": "tp2"}
+    assert run.overrides == {"draft": "medusa", "parallel": "tp2"}
+    assert run.params == run.config == {}
     assert run.error == "draft=medusa: no head <for> m"
     assert run.results == {}
     assert run.number("throughput_tok_s") is None
+
+
+def test_what_was_chosen_comes_from_the_command_line_the_parameters_or_the_configuration(
+    write_run,
+):
+    run = find_runs([write_run("a", {"draft": "none", "draft.k": 0}, overrides=["+seed='7'"])])[0]
+    assert [run.chosen(o) for o in ("seed", "draft.k", "draft.name", "data.path")] == [
+        "7",
+        0,
+        "none",
+        None,
+    ]
+
+
+def test_listings_are_no_runs(write_run):
+    first, second = write_run("a/0", None), write_run("a/1", {"draft": "none"})
+    assert [run.folder for run in find_runs([first.parent])] == [second]
 
 
 def test_a_folder_without_runs_is_named(tmp_path):
@@ -38,6 +56,9 @@ def test_the_last_multirun_is_the_newest(tmp_path):
     with pytest.raises(UserError, match=r"task\.runs=\[<folder>"):
         last_multirun(tmp_path)
     for day, time in (("2026-01-02", "09-00"), ("2026-01-10", "08-00"), ("2026-01-10", "07-00")):
-        (tmp_path / day / time).mkdir(parents=True)
+        (tmp_path / day / time / "0").mkdir(parents=True)
         (tmp_path / day / time / "multirun.yaml").touch()
+        (tmp_path / day / time / "0" / "results.json").touch()
+    (tmp_path / "2026-01-11/06-00").mkdir(parents=True)
+    (tmp_path / "2026-01-11/06-00/multirun.yaml").touch()  # interrupted before its first result
     assert last_multirun(tmp_path) == tmp_path / "2026-01-10" / "08-00"
