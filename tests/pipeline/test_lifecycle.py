@@ -63,6 +63,15 @@ def test_a_signal_that_the_launcher_caught_is_an_interruption() -> None:
     assert tracker.ends == [("KILLED", "SignalError")]
 
 
+@pytest.fixture
+def hangup_ends():
+    """As on a terminal; under nohup the tests are started with it ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangup_ends")
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_interrupt_and_handlers_come_back(signum: signal.Signals) -> None:
     before = signal.getsignal(signum)
