@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -27,8 +28,26 @@ class PackedLinear(nn.Linear):
         self.out_features, self.in_features = weight.shape
         self.weight = _parameter(weight)
         self.bias = None if bias is None else _parameter(bias)  # type: ignore[assignment]
-        self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), ROWS)
-        self.rows = FASTER[weight.dtype]
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Make the copy anew; none where the weight has gone to another device or format."""
+        gains = packable(self.weight)
+        weight = self.weight.detach()
+        self.packed = torch.ops.mkldnn._reorder_linear_weight(weight, ROWS) if gains else None
+        self.rows = FASTER[weight.dtype] if gains else range(0)
+
+    def _apply(self, *arguments: Any, **options: Any) -> Self:
+        super()._apply(*arguments, **options)
+        self._lay_out()
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key != "packed"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._lay_out()
 
     def forward(self, x: Tensor) -> Tensor:
         """x [..., H] -> [..., N]."""
@@ -70,7 +89,7 @@ def plain_products(modules: Iterable[nn.Module]) -> Iterator[None]:
         yield
     finally:
         for layer in packed:
-            layer.rows = FASTER[layer.weight.dtype]
+            layer.rows = FASTER[layer.weight.dtype] if packable(layer.weight) else range(0)
 
 
 def affordable(module: nn.Module, processes: int) -> bool:

@@ -1,4 +1,5 @@
 import copy
+import io
 
 import pytest
 import torch
@@ -57,6 +58,22 @@ def test_gradients_pass_and_weights_stay_shared():
     for each in (plain, packed):
         each(x).square().sum().backward()
     assert torch.equal(weight.grad, plain[0][0].weight.grad)
+
+
+@needs_onednn
+def test_a_layer_can_be_copied_saved_and_changed():
+    layer = PackedLinear(torch.randn(16, 8), torch.randn(16))
+    x = torch.randn(8, 8)
+    file = io.BytesIO()
+    torch.save(layer, file)
+    file.seek(0)
+    with torch.inference_mode():
+        expected = layer(x)
+        assert torch.equal(copy.deepcopy(layer)(x), expected)
+        assert torch.equal(torch.load(file, weights_only=False)(x), expected)
+        torch.testing.assert_close(layer.double()(x.double()).float(), expected)
+        torch.testing.assert_close(layer.float()(x), expected)
+    assert len(layer.rows)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
