@@ -50,19 +50,21 @@ class Observer(StoppingCriteria):
             if not self.prefilled:
                 completion.ttft_s = time - self.begun
             self.ended[row] = self.sequences.append(row, new[row])
-            self._count(completion.accept_lengths[-1])
+            self._count(completion, self.ended[row])
             if self.ended[row]:
                 completion.latency_s = time - self.begun
                 self.on_finish(completion)
         self._spend(time)
         return torch.tensor(self.ended, device=input_ids.device)
 
-    def _count(self, emitted: int) -> None:
+    def _count(self, completion: Completion, ended: bool) -> None:
+        """What was cut off at a row's end was neither accepted nor rejected."""
         counters = self.counters
         if not self.prefilled:
             counters.prefills += 1
-            counters.prefill_tokens += self.width
+            counters.prefill_tokens += len(completion.request.token_ids)
             return
+        emitted = completion.accept_lengths[-1]
         accepted = emitted - 1
         counters.steps += 1
         counters.emitted += emitted
@@ -72,7 +74,7 @@ class Observer(StoppingCriteria):
         for depth in range(accepted):
             counters.offered_at[depth] += 1
             counters.accepted_at[depth] += 1
-        counters.offered_at[accepted] += accepted < self.candidates
+        counters.offered_at[accepted] += not ended and accepted < self.candidates
 
     def _spend(self, time: float) -> None:
         counters = self.counters

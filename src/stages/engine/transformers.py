@@ -66,8 +66,8 @@ class TransformersEngine:
         batch_size: int,
         on_finish: Callable[[Completion], None] = lambda completion: None,
     ) -> Generation:
-        """Complete the requests in order, `batch_size` at a time (one, in float64), padded on the
-        left.
+        """Complete the requests in order, `batch_size` at a time, padded on the left; one at a time
+        where padding would change the output.
 
         What a step drafts and verifies is one time, `verify_s`: they cannot be told apart.
         Raises UserError for drafts for more than one prompt at a time.
@@ -77,8 +77,9 @@ class TransformersEngine:
                 f"batch_size={batch_size}: transformers drafts for one prompt at a time; "
                 "set batch_size=1 or engine=native"
             )
-        if self.target.dtype == torch.float64:
-            batch_size = 1  # a padded prompt becomes NaN: transformers' eager masks overflow
+        self._check_context(requests)
+        if not self._paddable(requests):
+            batch_size = 1
         counters = Counters()
         begin = now(self.target.device)
         done: list[Completion] = []
@@ -89,6 +90,28 @@ class TransformersEngine:
         total = now(self.target.device) - begin
         counters.overhead_s = total - counters.wall_s
         return Generation(done, counters, total)
+
+    def _paddable(self, requests: Sequence[Request]) -> bool:
+        """Whether padding leaves the output as it is: transformers' eager masks make NaN of it in
+        float64, its penalties count it, and rows that have ended still go on with the others."""
+        longest = max((len(request.token_ids) for request in requests), default=0)
+        limit = max((request.max_new_tokens for request in requests), default=0)
+        looks_back = (
+            self.sampling["repetition_penalty"] != 1 or self.sampling["no_repeat_ngram_size"]
+        )
+        fits = longest + limit <= self.target.context
+        return self.target.dtype != torch.float64 and not looks_back and fits
+
+    def _check_context(self, requests: Sequence[Request]) -> None:
+        """Raise UserError where transformers would draft beyond the model's positions."""
+        for request in requests:
+            end = len(request.token_ids) + request.max_new_tokens + self.draft.depth
+            if self.draft.depth and end > self.target.context:
+                raise UserError(
+                    f"max_new_tokens={request.max_new_tokens}: with its drafts, transformers would "
+                    f"pass the model's context of {self.target.context} tokens; lower it or use "
+                    "engine=native"
+                )
 
     def _batch(
         self,

@@ -9,6 +9,10 @@ from built import built, composed
 from draftmesh.pipeline.run import run
 from draftmesh.pipeline.validate import check_options
 from draftmesh.registry import UserError, build
+from draftmesh.registry.contracts.counters import Counters
+from draftmesh.registry.contracts.request import Request
+from draftmesh.stages.engine.observer import Observer
+from draftmesh.stages.engine.sequences import Sequences
 from draftmesh.stages.model.packed import PackedLinear
 
 CHOICES = {"model": "tiny_llama", "draft": "none", "task": "bench"}
@@ -43,6 +47,38 @@ def test_a_batch_is_padded_and_each_row_is_as_alone(tmp_path):
     assert tokens(one) == tokens(three)
     assert (one.counters.rounds, three.counters.rounds) == (33, 11)
     assert len({len(r.token_ids) for r in alone.requests()}) > 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("sampling.repetition_penalty=5", "sampling.no_repeat_ngram=1"), ("model.context=112",)],
+)
+def test_padding_never_changes_the_output(tmp_path, options):
+    """Penalties would count it; learned positions would end before the longest row does."""
+    shared = ("model=tiny_gpt2", "draft=none", "max_new_tokens=40", "model.dtype=float32")
+    ours, theirs = both(tmp_path, *shared, "batch_size=3", *options)
+    assert tokens(ours) == tokens(theirs)
+    assert theirs.counters.prefill_tokens == ours.counters.prefill_tokens
+
+
+def test_drafts_beyond_the_context_are_refused(tmp_path):
+    options = ("draft=ngram", "engine=transformers", "batch_size=1", "model.context=112")
+    pipeline = built(tmp_path, *options, "max_new_tokens=60")
+    with pytest.raises(UserError, match=r"max_new_tokens=60: .* context of 112 tokens"):
+        pipeline.generate(pipeline.engine, pipeline.requests())
+
+
+def test_a_draft_that_ends_the_row_is_no_rejection():
+    request = Request("a", "", (1, 2), 0, 0, 10)
+    counters = Counters()
+    observer = Observer(
+        Sequences([request], None, (99,), 1000), 2, counters, lambda _: None, torch.device("cpu")
+    )
+    observer.note_forward(None, (torch.zeros(1, 2),), {})
+    observer(torch.tensor([[1, 2, 5]]), None)
+    observer.note_forward(None, (torch.zeros(1, 4),), {})
+    assert observer(torch.tensor([[1, 2, 5, 6, 7, 99]]), None).tolist() == [True]
+    assert (counters.drafted, counters.accepted, counters.first_rejections) == (3, 2, 0)
 
 
 def test_prompt_lookup_drafts_and_keeps_the_tokens(tmp_path):

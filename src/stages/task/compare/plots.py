@@ -65,7 +65,8 @@ def _matrix(grid: Grid) -> str:
     down, across = grid.columns
     rows = _values(grid, down)
     columns = _values(grid, across)
-    speeds = {tuple(line.varied.values()): line.throughput for line in grid.lines}
+    finished = [line for line in grid.lines if line.throughput]
+    speeds = {tuple(line.varied.values()): line.throughput for line in finished}
     peak = max((speed for speed in speeds.values() if speed), default=1.0)
     head = "".join(f"<th>{escape(option(value))}</th>" for value in columns)
     body = ""
