@@ -1,7 +1,5 @@
 """task=bench: the method and plain decoding, interleaved in one run."""
 
-import csv
-import io
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +13,7 @@ from draftmesh.registry.contracts.result import RunResult
 from draftmesh.registry.contracts.task import Pipeline
 from draftmesh.stages.task.generate import warm_up
 from draftmesh.stages.task.pieces import completion_pieces
+from draftmesh.stages.task.records.files import csv_text
 from draftmesh.stages.task.verifycost import verify_cost
 
 Row = dict[str, Any]
@@ -81,7 +80,7 @@ class Bench:
             pieces=completion_pieces(pipeline.checkpoint.tokenizer, generation.completions),
             metrics=_metrics(done, costs) | _peer_metrics(done, self.config.peers),
             documents={
-                "bench.csv": _csv(rows),
+                "bench.csv": csv_text(rows),
                 "bench.json": {
                     "repeats": rows,
                     "by_category": by_category(generation.completions),
@@ -186,14 +185,6 @@ def _row(run: Generation) -> Row:
         "overhead_ms": 1e3 * counters.overhead_s / rounds,
         "prefill_s": counters.prefill_s,
     }
-
-
-def _csv(rows: Sequence[Row]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, rows[0].keys())
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def by_category(completions: Sequence[Completion]) -> dict[str, dict[str, float]]:

@@ -1,7 +1,5 @@
 """task=compare: finished runs side by side."""
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +14,7 @@ from draftmesh.stages.task.compare.grid import Grid, grid_of
 from draftmesh.stages.task.compare.plots import plots
 from draftmesh.stages.task.compare.runs import find_runs, last_multirun
 from draftmesh.stages.task.compare.table import failures, fastest, notes, table
-from draftmesh.stages.task.records.files import write_json, write_text
+from draftmesh.stages.task.records.files import csv_text, write_json, write_text
 
 FILES = ("grid.html", "grid.csv", "grid.json")
 """What a comparison writes."""
@@ -59,7 +57,7 @@ def compare(folders: Sequence[Path], folder: Path, title: str) -> Grid:
     records = [record(line) for line in grid.ranked]
     page, sheet, data = (folder / name for name in FILES)
     write_text(page, plots(grid, title, folder))
-    write_text(sheet, _csv(records))
+    write_text(sheet, csv_text(records))
     write_json(data, records)
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -68,11 +66,3 @@ def compare(folders: Sequence[Path], folder: Path, title: str) -> Grid:
     for line in [*failures(grid), *notes(grid), *fastest(grid), f"Plots: {page.absolute()}"]:
         console.print(Text(line), soft_wrap=True)
     return grid
-
-
-def _csv(records: Sequence[Mapping[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(dict.fromkeys(key for each in records for key in each)))
-    writer.writeheader()
-    writer.writerows(records)
-    return text.getvalue()

@@ -1,9 +1,12 @@
 """Files of a run folder, written whole or not at all."""
 
+import csv
+import io
 import json
 import math
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +44,15 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON; NaN and infinities, which JSON does not have, become null."""
     write_text(path, json.dumps(finite(value), indent=2, ensure_ascii=False) + "\n")
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV, with a column for every key in the order of first appearance."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)))
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def unwritable(path: Path, error: OSError) -> UserError:
