@@ -12,7 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from draftmesh.cli.override_errors import explain, is_about_a_group
 from draftmesh.registry import UserError
-from draftmesh.stages.task.records.files import ERROR
+from draftmesh.stages.task.records.files import ERROR, write_text
 
 UNWRITABLE = {
     errno.EACCES,
@@ -73,5 +73,5 @@ def _one_line(text: str) -> str:
 def _say(text: str, run_dir: Path | None) -> None:
     print(f"draftmesh: {text}", file=sys.stderr, flush=True)
     if run_dir is not None and run_dir.is_dir():
-        with suppress(OSError):
-            (run_dir / ERROR).write_text(text + "\n", encoding="utf-8")
+        with suppress(UserError):
+            write_text(run_dir / ERROR, text + "\n")

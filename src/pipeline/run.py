@@ -22,7 +22,7 @@ from draftmesh.pipeline.worker import Report, Work
 from draftmesh.registry import build, load_plugins
 from draftmesh.registry.contracts.tracking import Tracker
 from draftmesh.stages.parallel.plan import Plan
-from draftmesh.stages.task.records.files import ERROR, OVERRIDES, PARAMS, write_json
+from draftmesh.stages.task.records.files import ERROR, OVERRIDES, PARAMS, RESULTS, write_json
 
 
 def run(
@@ -47,7 +47,8 @@ def run(
     tracker: Tracker = build("tracking", cfg["tracking"])
     name = run_name(cfg, choices)
     params = run_params(cfg, choices, _mesh(plan))
-    (run_dir / ERROR).unlink(missing_ok=True)  # of an earlier run in the same folder
+    for name in (ERROR, RESULTS):  # of an earlier run in the same folder
+        (run_dir / name).unlink(missing_ok=True)
     write_config(run_dir, cfg, overrides, surroundings)
     write_json(run_dir / PARAMS, {"name": name, "params": params})
     console = standard_output()

@@ -131,3 +131,9 @@ def test_rank_zero_under_torchrun_owns_the_run(call, pipeline, monkeypatch):
     assert call().code == 0
     assert pipeline.calls[0][1] is not None
     assert call("-m", "seed=1,2").code == 2
+
+
+def test_a_run_folder_says_why_the_run_ended(call, pipeline, tmp_path):
+    pipeline.outcome = UserError("data.path=é: no such file")
+    assert call(f"hydra.run.dir={tmp_path}/mine").code == 2
+    assert (tmp_path / "mine/error.txt").read_text() == "data.path=é: no such file\n"

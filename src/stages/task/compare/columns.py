@@ -77,7 +77,7 @@ def shorten(text: str, length: int) -> str:
 def record(line: Line) -> Mapping[str, Scalar]:
     """A line as a flat record."""
     return {
-        **{name: value for name, value in line.varied.items() if name not in line.run.results},
+        **line.varied,
         **{column.key: number(line, column) for column in COLUMNS},
         "speedup_measured": line.measured,
         "outcome": outcome(line),

@@ -38,10 +38,15 @@ class Grid:
 
     @property
     def best(self) -> Line | None:
-        """The fastest finished run whose output is the target's own, or of any if there is none."""
+        """The fastest finished run that is not known to differ from plain decoding, or of any if
+        there is none."""
         finished = [line for line in self.ranked if line.throughput]
-        exact = [line for line in finished if line.run.results.get("lossy") is not True]
+        exact = [line for line in finished if not _differing(line.run)]
         return next(iter(exact or finished), None)
+
+
+def _differing(run: Run) -> bool:
+    return run.results.get("lossy") is True or run.results.get("exactness") == "diverged"
 
 
 def grid_of(runs: Sequence[Run]) -> Grid:

@@ -16,6 +16,8 @@ PARAMS = "config/params.json"
 """A run's name and flat parameters, written before anything is run."""
 OVERRIDES = ".hydra/overrides.yaml"
 """What the command line said about a run; Hydra writes it first of all."""
+RESULTS = "results.json"
+"""A finished run's flat results."""
 ERROR = "error.txt"
 """Why a run ended early, in one line."""
 

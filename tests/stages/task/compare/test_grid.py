@@ -81,6 +81,21 @@ def test_a_lossy_run_is_the_best_only_among_its_like(write_run):
     assert alone.best is alone.lines[0]
 
 
+def test_a_run_that_diverged_is_not_the_best(write_run):
+    diverged = {"throughput_tok_s": 20.0, "exactness": "diverged"}
+    folders = [
+        write_run("a", {"draft": "none"}, {"throughput_tok_s": 10.0}),
+        write_run("b", {"draft": "eagle"}, diverged),
+    ]
+    grid = grid_of(find_runs(folders))
+    assert grid.best is grid.lines[0]
+
+
+def test_a_column_may_be_called_as_a_result_is(write_run):
+    folders = [write_run(f, {"ffn": f}, {"ffn": f}, [f"ffn={f}"]) for f in ("auto", "moe")]
+    assert [record(line)["ffn"] for line in grid_of(find_runs(folders)).lines] == ["auto", "moe"]
+
+
 def test_records_hold_what_varied_what_came_of_it_and_where(grid_folder):
     first, *_, last = (record(line) for line in grid_of(find_runs([grid_folder])).ranked)
     assert first["draft"] == "eagle"
