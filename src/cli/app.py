@@ -27,7 +27,8 @@ SWEEP_DIR = "DRAFTMESH_SWEEP_DIR"
 
 @hydra.main(version_base="1.3", config_path="pkg://draftmesh.conf", config_name="config")
 def job(cfg: DictConfig) -> None:
-    """One run in a folder of its own; it ends by an exception, already reported, if it fails."""
+    """One run in a folder of its own. A failure, already reported, ends the process; in a multirun
+    its code is kept and the other runs go on."""
     settings = HydraConfig.get()
     run_dir = Path(settings.runtime.output_dir)
     multirun: Path | None = None
@@ -42,7 +43,7 @@ def job(cfg: DictConfig) -> None:
     if code != 2:
         print(f"Run folder: {run_dir}", flush=True)
     if code and multirun and code != 130:
-        _codes.append(code)  # the other runs go on
+        _codes.append(code)
     elif code:
         sys.exit(code)
 

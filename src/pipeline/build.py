@@ -89,25 +89,19 @@ class BuiltPipeline:
         self, draft: Draft, verifier: Verifier | None = None, sampler: Sampler | None = None
     ) -> Engine:
         """The configured engine with a draft, and on request another verifier or sampler."""
-        engine: Engine = build(
-            "engine",
-            self.spec.engine,
-            self.checkpoint,
-            self.target,
-            draft,
-            verifier or self.verifier,
-            sampler or self.sampler,
-            self.ranks,
-        )
-        return engine
+        verifier, sampler = verifier or self.verifier, sampler or self.sampler
+        return self._engine(self.spec.engine, draft, verifier, sampler)
 
     def peer(self, name: str) -> Engine:
         """Another engine decoding plainly (see the contract)."""
         if self.ranks.world > 1:
             raise UserError(f"task.peers={name}: peers run on one rank; use parallel=single")
         draft = self.draft({"name": "none"})
-        parts = (self.checkpoint, self.target, draft, self.verifier, self.sampler, self.ranks)
-        engine: Engine = build("engine", {"name": name}, *parts)
+        return self._engine({"name": name}, draft, self.verifier, self.sampler)
+
+    def _engine(self, node: Node, draft: Draft, verifier: Verifier, sampler: Sampler) -> Engine:
+        parts = (self.checkpoint, self.target, draft, verifier, sampler, self.ranks)
+        engine: Engine = build("engine", node, *parts)
         return engine
 
     def draft(self, node: Node) -> Draft:

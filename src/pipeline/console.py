@@ -11,16 +11,10 @@ from rich.text import Text
 from draftmesh.pipeline.results import Results
 from draftmesh.pipeline.summary import rows
 from draftmesh.registry.contracts.request import Completion
+from draftmesh.stages.task.records.console import shorten
 
 DRAFTED = "green"
-_PLAIN_WIDTH = 10_000
 _PROMPT_LENGTH = 200
-
-
-def standard_output() -> Console:
-    """A console for standard output; piped text is neither coloured nor wrapped."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
 
 
 def show_completion(
@@ -29,12 +23,9 @@ def show_completion(
     """Print a prompt and what became of it; on a terminal, drafted tokens are coloured."""
     request = completion.request
     name = f"{request.id} (turn {request.turn + 1})" if request.turn else request.id
-    prompt = " ".join(request.prompt.split())
-    if len(prompt) > _PROMPT_LENGTH:
-        prompt = prompt[: _PROMPT_LENGTH - 3] + "..."
     if console.is_terminal:
         console.print(Rule(Text(name), style="dim", align="left"))
-    console.print(Text(f"> {prompt}", "dim"))
+    console.print(Text(f"> {shorten(request.prompt, _PROMPT_LENGTH)}", "dim"))
     console.print(completion_text(completion, pieces if console.is_terminal else None))
     console.print(Text(_outcome(completion), "dim"))
     console.print()

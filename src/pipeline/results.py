@@ -12,7 +12,7 @@ from draftmesh.pipeline.prediction import predict
 from draftmesh.pipeline.samples import write_samples
 from draftmesh.registry.contracts.result import RunResult
 from draftmesh.registry.contracts.tracking import Scalar
-from draftmesh.stages.task.records.files import write_json, write_text
+from draftmesh.stages.task.records.files import RESULTS, write_json, write_text
 
 Results = dict[str, Scalar]
 """Flat names to values, as in results.json."""
@@ -44,7 +44,7 @@ def write_results(run_dir: Path, result: RunResult, facts: Mapping[str, Scalar])
             write_text(run_dir / name, document)
         else:
             write_json(run_dir / name, document)
-    write_json(run_dir / "results.json", results)
+    write_json(run_dir / RESULTS, results)
     return results
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from draftmesh.pipeline.console import show_completion, show_summary, standard_output
+from draftmesh.pipeline.console import show_completion, show_summary
 from draftmesh.pipeline.environment import available_cores, environment, tags
 from draftmesh.pipeline.launch import is_leader, launch
 from draftmesh.pipeline.lifecycle import tracked
@@ -22,6 +22,7 @@ from draftmesh.pipeline.worker import Report, Work
 from draftmesh.registry import build, load_plugins
 from draftmesh.registry.contracts.tracking import Tracker
 from draftmesh.stages.parallel.plan import Plan
+from draftmesh.stages.task.records.console import standard_output
 from draftmesh.stages.task.records.files import ERROR, OVERRIDES, PARAMS, RESULTS, write_json
 
 

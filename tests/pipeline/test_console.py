@@ -3,11 +3,12 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from draftmesh.pipeline.console import show_completion, show_summary, standard_output
+from draftmesh.pipeline.console import show_completion, show_summary
 from draftmesh.pipeline.results import results_of
 from draftmesh.pipeline.summary import rows, shares
 from draftmesh.registry.contracts.request import Completion
 from draftmesh.registry.contracts.result import RunResult
+from draftmesh.stages.task.records.console import standard_output
 
 GREEN = "\x1b[32m"
 

@@ -55,7 +55,7 @@ class TransformersEngine:
         ranks: Ranks,
     ) -> None:
         self.checkpoint, self.target, self.draft = checkpoint, target, draft
-        self.sampling = sampling_arguments(sampler)
+        self.sampling, self.looks_back = sampling_arguments(sampler), sampler.uses_history
         self.assistant: Any = draft.model.model if isinstance(draft, SmallDraft) else None
         self.confidence = draft.config.confidence if isinstance(draft, SmallDraft) else 0.0
 
@@ -96,11 +96,8 @@ class TransformersEngine:
         float64, its penalties count it, and rows that have ended still go on with the others."""
         longest = max((len(request.token_ids) for request in requests), default=0)
         limit = max((request.max_new_tokens for request in requests), default=0)
-        looks_back = (
-            self.sampling["repetition_penalty"] != 1 or self.sampling["no_repeat_ngram_size"]
-        )
         fits = longest + limit <= self.target.context
-        return self.target.dtype != torch.float64 and not looks_back and fits
+        return self.target.dtype != torch.float64 and not self.looks_back and fits
 
     def _check_context(self, requests: Sequence[Request]) -> None:
         """Raise UserError where transformers would draft beyond the model's positions."""

@@ -57,7 +57,9 @@ class Masks:
             window = None
         if (window, groups) not in self._bias:
             bias = self._build(window, dtype)
-            self._bias[window, groups] = None if bias is None else bias.repeat(1, 1, groups, 1)
+            if bias is not None and groups > 1:
+                bias = bias.repeat(1, 1, groups, 1)
+            self._bias[window, groups] = bias
         return self._bias[window, groups]
 
     def _build(self, window: int | None, dtype: torch.dtype) -> Tensor | None:

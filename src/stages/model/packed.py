@@ -21,7 +21,8 @@ SHARE = 8
 
 
 class PackedLinear(nn.Linear):
-    """A linear layer that multiplies by the copy where that is faster. Trains as any other."""
+    """A linear layer that multiplies by the copy where that is faster. Gradients pass as through
+    any other; what is written into the weight in place does not reach the copy."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         nn.Module.__init__(self)
@@ -83,13 +84,14 @@ def pack(module: nn.Module) -> None:
 def plain_products(modules: Iterable[nn.Module]) -> Iterator[None]:
     """Inside, no layer uses its copy."""
     packed = [m for module in modules for m in module.modules() if isinstance(m, PackedLinear)]
+    before = [layer.rows for layer in packed]
     for layer in packed:
         layer.rows = range(0)
     try:
         yield
     finally:
-        for layer in packed:
-            layer.rows = FASTER[layer.weight.dtype] if packable(layer.weight) else range(0)
+        for layer, rows in zip(packed, before, strict=True):
+            layer.rows = rows
 
 
 def affordable(module: nn.Module, processes: int) -> bool:

@@ -70,6 +70,7 @@ class Bench:
             for i, run in enumerate(runs)
         ]
         costs = self._costs(pipeline)
+        peers = _peer_metrics(done, self.config.peers)
         generation = _middle(done["method"])
         plain = _middle(done["plain"]) if self.config.baseline else None
         return RunResult(
@@ -78,7 +79,7 @@ class Bench:
             comparable=pipeline.comparable,
             tree=pipeline.branching,
             pieces=completion_pieces(pipeline.checkpoint.tokenizer, generation.completions),
-            metrics=_metrics(done, costs) | _peer_metrics(done, self.config.peers),
+            metrics=_metrics(done, costs) | peers,
             documents={
                 "bench.csv": csv_text(rows),
                 "bench.json": {
@@ -90,7 +91,7 @@ class Bench:
             lines=[
                 *_category_lines(generation.completions),
                 *_cost_lines(costs),
-                *_peer_lines(done, list(dict.fromkeys(self.config.peers))),
+                *_peer_lines(peers, list(dict.fromkeys(self.config.peers))),
             ],
         )
 
@@ -159,8 +160,7 @@ def _peer_metrics(done: dict[str, list[Generation]], peers: Sequence[str]) -> di
     return metrics
 
 
-def _peer_lines(done: dict[str, list[Generation]], peers: Sequence[str]) -> list[str]:
-    found = _peer_metrics(done, peers)
+def _peer_lines(found: dict[str, float], peers: Sequence[str]) -> list[str]:
     lines = []
     for peer in peers:
         sides = [side for side in ("method", "plain") if f"{side}_vs_{peer}" in found]

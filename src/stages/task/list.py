@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from draftmesh.registry import KINDS, Entry, describe, option, register
+from draftmesh.stages.task.records.console import standard_output
 
 WIDE = 160
 """Columns where there is no terminal to fit."""
@@ -30,9 +30,7 @@ class ListPlugins:
 
     def show(self, cfg: Mapping[str, Any], run_dir: Path) -> None:
         """Print the table. Raises UserError for an unknown kind."""
-        console = Console()
-        if not console.is_terminal:
-            console = Console(width=WIDE)
+        console = standard_output(WIDE)
         console.print(plugin_table([self.config.kind] if self.config.kind else list(KINDS)))
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from draftmesh.registry.contracts.tracking import Scalar
 from draftmesh.stages.task.compare.grid import Line
+from draftmesh.stages.task.records.console import shorten
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,6 @@ def option(value: Scalar) -> str:
     if value is None:
         return "-"
     return shorten(str(value).lower() if isinstance(value, bool) else str(value), OPTION)
-
-
-def shorten(text: str, length: int) -> str:
-    """Text in one line of at most so many characters."""
-    text = " ".join(text.split())
-    return text if len(text) <= length else text[: length - 3] + "..."
 
 
 def record(line: Line) -> Mapping[str, Scalar]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 
 from draftmesh.registry import UserError, register
@@ -14,6 +13,7 @@ from draftmesh.stages.task.compare.grid import Grid, grid_of
 from draftmesh.stages.task.compare.plots import plots
 from draftmesh.stages.task.compare.runs import find_runs, last_multirun
 from draftmesh.stages.task.compare.table import failures, fastest, notes, table
+from draftmesh.stages.task.records.console import standard_output
 from draftmesh.stages.task.records.files import csv_text, write_json, write_text
 
 FILES = ("grid.html", "grid.csv", "grid.json")
@@ -53,15 +53,12 @@ class Compare:
 def compare(folders: Sequence[Path], folder: Path, title: str) -> Grid:
     """Print the grid of the runs in `folders`, and write it to `folder` in three forms."""
     grid = grid_of(find_runs(folders))
-    folder.mkdir(parents=True, exist_ok=True)
     records = [record(line) for line in grid.ranked]
     page, sheet, data = (folder / name for name in FILES)
     write_text(page, plots(grid, title, folder))
     write_text(sheet, csv_text(records))
     write_json(data, records)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDE)
+    console = standard_output(WIDE)
     console.print(table(grid, title, console))
     for line in [*failures(grid), *notes(grid), *fastest(grid), f"Plots: {page.absolute()}"]:
         console.print(Text(line), soft_wrap=True)

@@ -10,7 +10,7 @@ import yaml  # type: ignore[import-untyped]
 
 from draftmesh.registry import UserError
 from draftmesh.registry.contracts.tracking import Scalar
-from draftmesh.stages.task.records.files import ERROR, OVERRIDES, PARAMS
+from draftmesh.stages.task.records.files import ERROR, OVERRIDES, PARAMS, RESULTS
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _is_run(folder: Path) -> bool:
 
 def last_multirun(outputs: Path) -> Path:
     """The newest multirun with a finished run. Raises UserError if there is none."""
-    finished = (path.parents[1] for path in outputs.glob("*/*/*/results.json"))
+    finished = (path.parents[1] for path in outputs.glob(f"*/*/*/{RESULTS}"))
     folders = [folder for folder in finished if (folder / "multirun.yaml").exists()]
     if not folders:
         raise UserError(
@@ -90,7 +90,7 @@ def _read(folder: Path) -> Run:
         known.get("params", {}),
         _yaml(folder / "config/resolved.yaml") or {},
         tuple(str(surroundings.get(key)) for key in ("host", "cpu", "gpus")),
-        {} if error else _json(folder / "results.json"),
+        {} if error else _json(folder / RESULTS),
         error,
     )
 
