@@ -48,8 +48,8 @@ def run(
     tracker: Tracker = build("tracking", cfg["tracking"])
     name = run_name(cfg, choices)
     params = run_params(cfg, choices, _mesh(plan))
-    for name in (ERROR, RESULTS):  # of an earlier run in the same folder
-        (run_dir / name).unlink(missing_ok=True)
+    for stale in (ERROR, RESULTS):  # of an earlier run in the same folder
+        (run_dir / stale).unlink(missing_ok=True)
     write_config(run_dir, cfg, overrides, surroundings)
     write_json(run_dir / PARAMS, {"name": name, "params": params})
     console = standard_output()
