@@ -57,6 +57,8 @@ def test_mlflow_holds_one_run_above_the_others(done):
         "ngram": "FINISHED",
         "medusa": "FAILED",
     }
+    names = {run.data.params["draft"]: run.info.run_name for run in children}
+    assert all(name.startswith(draft) for draft, name in names.items())
     assert parent.info.status == "FAILED"
     assert parent.info.run_name == "multirun draft=none,ngram,medusa"
     assert parent.data.metrics["runs"] == 3

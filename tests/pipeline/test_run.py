@@ -32,6 +32,14 @@ def test_a_run_leaves_its_records(tmp_path):
     assert (tmp_path / "report.html").exists()
 
 
+def test_a_run_is_named_after_its_choices_everywhere(tmp_path, capsys):
+    run(composed(), tmp_path, CHOICES)
+    name = json.loads((tmp_path / "config/params.json").read_text())["name"]
+    assert name.startswith("ngram-k")
+    assert f"<h1>{name}</h1>" in (tmp_path / "report.html").read_text()
+    assert name in capsys.readouterr().out
+
+
 def test_two_runs_with_one_seed_are_equal(tmp_path):
     texts = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
