@@ -1,6 +1,5 @@
 """Linear layers with a copy of their weight, laid out once as oneDNN's CPU products read it."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -8,6 +7,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from draftmesh.stages.model.memory import all_memory
 
 ROWS = 8
 """Rows of the products that the layout is chosen for; others work as well."""
@@ -17,12 +18,12 @@ FASTER = {torch.bfloat16: range(1, 1 << 30), torch.float32: range(4, 65)}
 weight, which the plain layout reads best, and one of many rows packs it for itself."""
 
 SHARE = 8
-"""Copies may take one part in so many of the machine's memory."""
+"""Copies may take one part in so many of all memory."""
 
 
 class PackedLinear(nn.Linear):
     """A linear layer that multiplies by the copy where that is faster. Gradients pass as through
-    any other; what is written into the weight in place does not reach the copy."""
+    any other, and a weight that was written into is laid out anew."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         nn.Module.__init__(self)
@@ -35,6 +36,7 @@ class PackedLinear(nn.Linear):
         """Make the copy anew; none where the weight has gone to another device or format."""
         gains = packable(self.weight)
         weight = self.weight.detach()
+        self.state = _state(weight)
         self.packed = torch.ops.mkldnn._reorder_linear_weight(weight, ROWS) if gains else None
         self.rows = FASTER[weight.dtype] if gains else range(0)
 
@@ -54,12 +56,20 @@ class PackedLinear(nn.Linear):
         """x [..., H] -> [..., N]."""
         if torch.is_grad_enabled() or x.numel() // self.in_features not in self.rows:
             return functional.linear(x, self.weight, self.bias)
+        if self.state != _state(self.weight):
+            self._lay_out()
         out: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
         return out
 
 
 def _parameter(tensor: Tensor) -> nn.Parameter:
     return tensor if isinstance(tensor, nn.Parameter) else nn.Parameter(tensor, requires_grad=False)
+
+
+def _state(weight: Tensor) -> tuple[int, int]:
+    """What changes where a weight is replaced or written into (torch counts the writes, except
+    those to tensors made in inference mode and those through `.data`)."""
+    return weight.data_ptr(), 0 if weight.is_inference() else weight._version
 
 
 def packable(weight: Tensor) -> bool:
@@ -98,7 +108,7 @@ def affordable(module: nn.Module, processes: int) -> bool:
     """Whether copies of all linear layers in so many processes leave the memory to others."""
     linears = (child for child in module.modules() if type(child) is nn.Linear)
     size = sum(child.weight.nbytes for child in linears)
-    return processes * size * SHARE <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return processes * size * SHARE <= all_memory()
 
 
 def linear(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:

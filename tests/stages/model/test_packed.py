@@ -76,6 +76,18 @@ def test_a_layer_can_be_copied_saved_and_changed():
     assert len(layer.rows)
 
 
+@needs_onednn
+@torch.no_grad()
+def test_a_weight_that_is_written_into_or_replaced_is_laid_out_anew():
+    layer, x = PackedLinear(torch.randn(16, 8), None), torch.randn(8, 8)
+    layer.weight.mul_(2)
+    torch.testing.assert_close(layer(x), x @ layer.weight.T)
+    layer.load_state_dict({"weight": torch.randn(16, 8)})
+    torch.testing.assert_close(layer(x), x @ layer.weight.T)
+    layer.weight = nn.Parameter(torch.randn(16, 8))
+    torch.testing.assert_close(layer(x), x @ layer.weight.T)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_weight_and_a_bias_are_enough(dtype):
     weight, bias = torch.randn(24, 16, dtype=dtype), torch.randn(24, dtype=dtype)
@@ -99,6 +111,6 @@ def test_copies_leave_the_memory_to_others(monkeypatch):
     layers = nn.Sequential(nn.Linear(80, 80), nn.Linear(80, 40)).bfloat16()
     eight_copies = 8 * 2 * (80 * 80 + 80 * 40)
     for memory, processes, fits in ((0, 1, True), (-1, 1, False), (0, 2, False)):
-        pages = {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": eight_copies + memory}
-        monkeypatch.setattr("os.sysconf", pages.get)
+        limit = eight_copies + memory
+        monkeypatch.setattr("draftmesh.stages.model.packed.all_memory", lambda m=limit: m)
         assert affordable(layers, processes) == fits

@@ -6,7 +6,8 @@ import torch
 
 from draftmesh.registry import UserError, get
 from draftmesh.registry.contracts.task import Pipeline
-from draftmesh.stages.task.certify.memory import free_memory, layers_that_fit
+from draftmesh.stages.model.memory import free_memory
+from draftmesh.stages.task.certify.memory import layers_that_fit
 
 
 @dataclass(frozen=True)

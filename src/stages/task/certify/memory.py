@@ -1,6 +1,4 @@
-"""How much memory is free, and how many layers of a model fit into it in float64."""
-
-from pathlib import Path
+"""How many layers of a model fit into memory in float64."""
 
 import torch
 
@@ -9,7 +7,6 @@ from draftmesh.registry.contracts.target import Target
 BYTES = 8
 USABLE = 0.75
 """Of the free memory; the rest is for activations, key/values and a draft."""
-CGROUP = Path("/sys/fs/cgroup")
 
 
 def layers_that_fit(target: Target, free: int, shards: int) -> int:
@@ -24,39 +21,9 @@ def layers_that_fit(target: Target, free: int, shards: int) -> int:
     return max(0, min(target.num_layers, room // each))
 
 
-def free_memory(device: torch.device) -> int:
-    """Bytes that this process may still take on a device."""
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    return min(_machine(), _container())
-
-
 def _ends(target: Target) -> list[torch.nn.Module]:
     """Embedding and LM head (one module if they are tied)."""
     model = target.model
     embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
     tied = head is None or head.weight is embedding.weight
     return [embedding] if tied else [embedding, head]
-
-
-def _machine() -> int:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return 1 << 62
-    named = dict(line.split(":", 1) for line in lines if ":" in line)
-    return int(named["MemAvailable"].split()[0]) * 1024
-
-
-def _container() -> int:
-    """What a container's limit leaves; caches that can be given back count as free."""
-    try:
-        limit = (CGROUP / "memory.max").read_text().strip()
-        used = int((CGROUP / "memory.current").read_text())
-        stat = (CGROUP / "memory.stat").read_text().splitlines()
-    except OSError:
-        return 1 << 62
-    if limit == "max":
-        return 1 << 62
-    given_back = dict(line.split() for line in stat)
-    return int(limit) - used + int(given_back.get("inactive_file", 0))

@@ -1,9 +1,8 @@
 import pytest
-import torch
 
 from draftmesh.stages.model.target import HFTarget
 from draftmesh.stages.model.tiny import Tiny
-from draftmesh.stages.task.certify.memory import free_memory, layers_that_fit
+from draftmesh.stages.task.certify.memory import layers_that_fit
 
 
 @pytest.fixture(scope="module", params=["llama", "gpt2"])
@@ -18,7 +17,3 @@ def test_all_some_or_no_layers_fit(target: HFTarget) -> None:
     assert 0 < fits[2] < fits[1] < 6
     assert fits[3] == 0
     assert layers_that_fit(target, 2 * whole, 4) < 6, "a rank loads the whole before it is split"
-
-
-def test_some_memory_is_free() -> None:
-    assert 2**20 < free_memory(torch.device("cpu")) < 2**60
