@@ -1,5 +1,4 @@
-"""How much memory there is, and how much of it is free; a container's limit counts as the machine's.
-"""
+"""How much memory there is and how much of it is free, a container's limit included."""
 
 import os
 from pathlib import Path
