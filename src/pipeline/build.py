@@ -94,8 +94,6 @@ class BuiltPipeline:
 
     def peer(self, name: str) -> Engine:
         """Another engine decoding plainly (see the contract)."""
-        if self.ranks.world > 1:
-            raise UserError(f"task.peers={name}: peers run on one rank; use parallel=single")
         draft = self.draft({"name": "none"})
         return self._engine({"name": name}, draft, self.verifier, self.sampler)
 

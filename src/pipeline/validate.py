@@ -29,6 +29,7 @@ def check_options(cfg: Mapping[str, Any]) -> None:
     plan: Plan = get("parallel", configs["parallel"].name)(configs["parallel"]).plan
     _check_plan(plan, configs["ffn"])
     _check_engine(cfg, configs, plan)
+    _check_peers(configs, plan)
 
 
 def _config(kind: str, cfg: Mapping[str, Any]) -> Any:
@@ -89,6 +90,26 @@ def _check_engine(cfg: Mapping[str, Any], configs: Mapping[str, Any], plan: Plan
         raise UserError(f"verifier={verifier.name}: engine={name} has its own; use verifier=auto")
     if plan.world > 1:
         raise UserError(f"engine={name} runs on one rank: use parallel=single")
+    if draft != "none" and cfg["batch_size"] > 1:
+        raise UserError(
+            f"batch_size={cfg['batch_size']}: engine={name} drafts for one prompt at a time; set "
+            "batch_size=1 or engine=native"
+        )
+    _check_sampling(name, configs["sampling"])
+
+
+def _check_peers(configs: Mapping[str, Any], plan: Plan) -> None:
+    """Engines that a task measures beside the configured one."""
+    for peer in getattr(configs["task"], "peers", ()):
+        if plan.world > 1:
+            raise UserError(f"task.peers={peer}: peers run on one rank; use parallel=single")
+        _check_sampling(peer, configs["sampling"])
+
+
+def _check_sampling(engine: str, sampling: Any) -> None:
+    check = getattr(get("engine", engine), "check_sampling", None)
+    if check is not None:
+        check(sampling)
 
 
 def _check_plan(plan: Plan, ffn: Any) -> None:

@@ -22,8 +22,9 @@ class Engine(Protocol):
     draft, verifier, sampler, ranks)`.
 
     A class may say `drafts`, the names of the only drafts that it has (it then runs on one rank and
-    verifies in its own way), and `keyed = False`: its sampled tokens are no function of seed,
-    request and position.
+    verifies in its own way), `keyed = False`: its sampled tokens are no function of seed, request
+    and position, and `check_sampling(config)`, which raises UserError for options of the sampling
+    stage that it does not have.
     """
 
     def generate(

@@ -4,20 +4,23 @@ from typing import Any
 
 from draftmesh.registry import UserError
 from draftmesh.registry.contracts.sampling import Sampler
+from draftmesh.stages.sampling.options import SamplingOptions
 from draftmesh.stages.sampling.processors import Processors
 
 
-def sampling_arguments(sampler: Sampler) -> dict[str, Any]:
-    """Every option, also those that are off, so that no default of transformers slips in.
-
-    Raises UserError for options that transformers does not have.
-    """
-    if not isinstance(sampler, Processors):
+def check_sampling(options: Any) -> None:
+    """Raises UserError for options that transformers does not have."""
+    if not isinstance(options, SamplingOptions):
         raise UserError("engine=transformers needs sampling.name=processors")
-    options = sampler.config
     for name in ("presence_penalty", "frequency_penalty"):
         if getattr(options, name):
             raise UserError(f"sampling.{name}: engine=transformers has none; use engine=native")
+
+
+def sampling_arguments(sampler: Sampler) -> dict[str, Any]:
+    """Every option, also those that are off, so that no default of transformers slips in."""
+    assert isinstance(sampler, Processors)
+    options = sampler.config
     found: dict[str, Any] = {
         "do_sample": not sampler.greedy,
         "num_beams": 1,

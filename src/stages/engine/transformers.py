@@ -21,7 +21,7 @@ from draftmesh.registry.contracts.target import Target
 from draftmesh.registry.contracts.verifier import Verifier
 from draftmesh.stages.draft.ngram import NGramDraft
 from draftmesh.stages.draft.small import SmallDraft
-from draftmesh.stages.engine.arguments import sampling_arguments
+from draftmesh.stages.engine.arguments import check_sampling, sampling_arguments
 from draftmesh.stages.engine.clock import now
 from draftmesh.stages.engine.observer import Observer
 from draftmesh.stages.engine.sequences import Sequences
@@ -43,6 +43,7 @@ class TransformersEngine:
 
     drafts: ClassVar[tuple[str, ...]] = ("none", "ngram", "small")
     keyed = False
+    check_sampling = staticmethod(check_sampling)
 
     def __init__(
         self,
@@ -70,13 +71,7 @@ class TransformersEngine:
         where padding would change the output.
 
         What a step drafts and verifies is one time, `verify_s`: they cannot be told apart.
-        Raises UserError for drafts for more than one prompt at a time.
         """
-        if self.draft.depth and batch_size > 1:
-            raise UserError(
-                f"batch_size={batch_size}: transformers drafts for one prompt at a time; "
-                "set batch_size=1 or engine=native"
-            )
         self._check_context(requests)
         if not self._paddable(requests):
             batch_size = 1
@@ -92,12 +87,14 @@ class TransformersEngine:
         return Generation(done, counters, total)
 
     def _paddable(self, requests: Sequence[Request]) -> bool:
-        """Whether padding leaves the output as it is: transformers' eager masks make NaN of it in
-        float64, its penalties count it, and rows that have ended still go on with the others."""
+        """Whether there may be more than one row, which padding makes of one length: transformers
+        drafts for one only, its eager masks make NaN of padding in float64, its penalties count it,
+        and rows that have ended still go on with the others."""
         longest = max((len(request.token_ids) for request in requests), default=0)
         limit = max((request.max_new_tokens for request in requests), default=0)
         fits = longest + limit <= self.target.context
-        return self.target.dtype != torch.float64 and not self.looks_back and fits
+        alone = self.draft.depth or self.target.dtype == torch.float64 or self.looks_back
+        return fits and not alone
 
     def _check_context(self, requests: Sequence[Request]) -> None:
         """Raise UserError where transformers would draft beyond the model's positions."""

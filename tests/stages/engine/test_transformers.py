@@ -141,6 +141,11 @@ def test_sampling_follows_the_seed_and_leaves_torchs_generator_alone(tmp_path):
         (["draft=none", "parallel=tp2"], "use parallel=single"),
         (["draft=ngram", "draft.k=auto"], r"draft\.k=auto: .* give a number"),
         (["draft=ngram", "task=certify"], "task=certify looks into engine=native only"),
+        (["draft=ngram", "batch_size=2"], r"batch_size=2: .* engine=native"),
+        (
+            ["draft=none", "sampling.presence_penalty=1"],
+            r"sampling\.presence_penalty: .* engine=native",
+        ),
     ],
 )
 def test_what_it_cannot_do_is_refused_before_anything_is_loaded(overrides, message):
@@ -148,13 +153,17 @@ def test_what_it_cannot_do_is_refused_before_anything_is_loaded(overrides, messa
         check_options(composed("engine=transformers", *overrides))
 
 
-def test_what_only_generating_shows_is_one_line(tmp_path):
-    pipeline = built(tmp_path, "draft=ngram", "engine=transformers")
-    with pytest.raises(UserError, match=r"batch_size=2: .* engine=native"):
-        pipeline.generate(pipeline.engine, pipeline.requests())
-    penalty = ("sampling.presence_penalty=1", "draft=none", "engine=transformers")
-    with pytest.raises(UserError, match=r"sampling\.presence_penalty: .* engine=native"):
-        _ = built(tmp_path, *penalty).engine
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("parallel=tp2", r"task\.peers=transformers: .* use parallel=single"),
+        ("sampling.frequency_penalty=1", r"sampling\.frequency_penalty: .* engine=native"),
+    ],
+)
+def test_a_peer_is_refused_for_the_same_reasons(override, message):
+    cfg = composed("task=bench", "task.peers=[transformers]", override)
+    with pytest.raises(UserError, match=message):
+        check_options(cfg)
 
 
 def test_an_unknown_peer_is_named_before_anything_is_loaded():
