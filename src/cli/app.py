@@ -21,6 +21,8 @@ from draftmesh.registry import build, load_plugins
 
 _codes: list[int] = []
 """Exit codes of this multirun's runs that failed."""
+_jobs: list[Path] = []
+"""Folders of this multirun's runs."""
 SWEEP_DIR = "DRAFTMESH_SWEEP_DIR"
 """Environment variable: the multirun's folder, for the runs inside it."""
 
@@ -35,6 +37,7 @@ def job(cfg: DictConfig) -> None:
     if settings.mode is RunMode.MULTIRUN:
         multirun = Path(settings.sweep.dir).absolute()
         os.environ[SWEEP_DIR] = str(multirun)
+        _jobs.append(run_dir)
     choices = dict(settings.runtime.choices)
     debug = cfg.get("debug") is True
     code = guard(lambda: execute(cfg, run_dir, choices, multirun), run_dir, debug=debug)
@@ -73,9 +76,10 @@ def execute(
 
 def start() -> int:
     """Run what the command line asks for; returns the exit code."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    _catch_signals()
     os.environ.pop(SWEEP_DIR, None)
     _codes.clear()
+    _jobs.clear()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach us instead of Hydra's own printer
     arguments = sys.argv[1:]
     sys.argv[1:] = flags.multirun_first(quoting.quote_text(arguments))
@@ -91,7 +95,7 @@ def start() -> int:
 def _close(multirun: Path, code: int) -> int:
     from draftmesh.pipeline.multirun import close_multirun
 
-    close_multirun(multirun, code)
+    close_multirun(multirun, code, _jobs)
     return code
 
 
@@ -103,6 +107,14 @@ def _start(arguments: list[str]) -> int:
         return execute(*follower.compose(sys.argv[1:]))
     job()
     return 0
+
+
+def _catch_signals() -> None:
+    """SIGTERM and SIGHUP end a run as Ctrl-C does; a SIGHUP that is ignored (nohup) stays so."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:
+        signal.signal(hangup, _interrupt)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:

@@ -71,7 +71,8 @@ def _one_line(text: str) -> str:
 
 
 def _say(text: str, run_dir: Path | None) -> None:
-    print(f"draftmesh: {text}", file=sys.stderr, flush=True)
+    with suppress(OSError):  # the terminal may be gone
+        print(f"draftmesh: {text}", file=sys.stderr, flush=True)
     if run_dir is not None and run_dir.is_dir():
         with suppress(UserError):
             write_text(run_dir / ERROR, text + "\n")

@@ -9,8 +9,9 @@ from typing import Any
 from draftmesh.pipeline.environment import available_cores, environment, tags
 from draftmesh.registry import build
 from draftmesh.registry.contracts.tracking import RunStatus, Tracker
-from draftmesh.stages.task.compare.compare import FILES, compare
-from draftmesh.stages.task.compare.grid import Grid
+from draftmesh.stages.task.compare.compare import FILES, print_grid, write
+from draftmesh.stages.task.compare.grid import Grid, grid_of
+from draftmesh.stages.task.compare.runs import find_runs, is_run
 from draftmesh.stages.task.compare.table import label
 
 _STATUS: Mapping[int, RunStatus] = {0: "FINISHED", 130: "KILLED"}
@@ -22,6 +23,7 @@ class Multirun:
     def __init__(self, folder: Path, overrides: Sequence[str]) -> None:
         self.folder, self.overrides = folder, list(overrides)
         self._tracker: Tracker | None = None
+        self._store: dict[str, Any] = {}
 
     @property
     def title(self) -> str:
@@ -30,27 +32,28 @@ class Multirun:
         return " ".join(["multirun", *(several or self.overrides)])
 
     def parent(self, cfg: Mapping[str, Any]) -> str | None:
-        """The id of the run above the others, opened with the first one's tracking options."""
+        """The id of the run above the others, opened with the first one's tracking options; None
+        for runs that are recorded elsewhere."""
+        store = dict(cfg["tracking"], **_unnamed(cfg))
         if self._tracker is None:
-            tracker: Tracker = build("tracking", dict(cfg["tracking"], **_unnamed(cfg)))
+            tracker: Tracker = build("tracking", store)
             surroundings = environment(cfg["threads"] or available_cores())
             pairs = (text.lstrip("+").partition("=") for text in self.overrides)
             params = {key: value for key, _, value in pairs}
             labels = tags(surroundings, self.folder, self.overrides) | {"multirun": "true"}
             tracker.start(self.title, params, labels)
-            self._tracker = tracker
-        return self._tracker.run_id
+            self._tracker, self._store = tracker, store
+        return self._tracker.run_id if store == self._store else None
 
-    def close(self, code: int) -> None:
-        """Show and record the grid of what was finished, and close the run above the others."""
+    def close(self, code: int, jobs: Sequence[Path]) -> None:
+        """Record and show the grid of the runs in these folders, and close the run above them."""
         tracker = self._tracker
         if tracker is None:
             return
         status = _STATUS.get(code, "FAILED")
         try:
-            grid = compare([self.folder], self.folder, self.title)
-            if code == 130:
-                print("Interrupted: runs that had not begun are not in the table", flush=True)
+            grid = grid_of(find_runs([job for job in jobs if is_run(job)]))
+            write(grid, self.folder, self.title)
             tracker.log_metrics(_metrics(grid))
             if grid.best is not None:
                 tracker.set_tags({"best": label(grid, grid.best)})
@@ -60,6 +63,9 @@ class Multirun:
             tracker.finish("FAILED" if isinstance(error, Exception) else "KILLED", error)
             raise
         tracker.finish(status)
+        print_grid(grid, self.folder, self.title)
+        if code == 130:
+            print("Interrupted: runs that had not begun are not in the table", flush=True)
 
 
 _open: dict[Path, Multirun] = {}
@@ -70,11 +76,12 @@ def multirun_in(folder: Path) -> Multirun:
     return _open.setdefault(folder, Multirun(folder, [a for a in sys.argv[1:] if "=" in a]))
 
 
-def close_multirun(folder: Path, code: int) -> None:
-    """End it with the exit code of the whole; does nothing if no run was ever begun."""
+def close_multirun(folder: Path, code: int, jobs: Sequence[Path]) -> None:
+    """End it with the exit code of the whole and the folders of its runs; does nothing if no run
+    was ever begun."""
     multirun = _open.pop(folder, None)
     if multirun is not None:
-        multirun.close(code)
+        multirun.close(code, jobs)
 
 
 def _sweeps(override: str) -> bool:

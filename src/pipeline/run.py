@@ -59,6 +59,9 @@ def run(
         log = tracker.log_metrics if plan.world == 1 else None
         try:
             report = _launch(Work(cfg, run_dir, log, show), plan)
+        except Exception:
+            tracker.log_artifacts(run_dir)
+            raise
         finally:
             for metrics, step in read_series(run_dir):
                 tracker.log_metrics(metrics, step)

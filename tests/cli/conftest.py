@@ -59,7 +59,7 @@ def call(monkeypatch, tmp_path, capsys, pipeline):
     monkeypatch.chdir(tmp_path)
     for name in ("HYDRA_FULL_ERROR", app.SWEEP_DIR):
         monkeypatch.delenv(name, raising=False)
-    term = signal.getsignal(signal.SIGTERM)
+    caught = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     modules = set(sys.modules)
@@ -79,7 +79,8 @@ def call(monkeypatch, tmp_path, capsys, pipeline):
     repo = dict(store.repo)
     yield start
     store.repo = repo
-    signal.signal(signal.SIGTERM, term)
+    for number, handler in caught.items():
+        signal.signal(number, handler)
     root.handlers[:], root.level = handlers, level
     GlobalHydra.instance().clear()
     HydraConfig.instance().cfg = None

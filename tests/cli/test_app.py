@@ -1,9 +1,11 @@
 import errno
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
+from draftmesh.cli import app
 from draftmesh.registry import UserError
 
 
@@ -94,6 +96,19 @@ def test_interrupt_ends_a_multirun(call, pipeline):
     pipeline.outcome = KeyboardInterrupt()
     assert call("-m", "seed=1,2").code == 130
     assert len(pipeline.calls) == 1
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_so_do_signals(call, pipeline, signum, monkeypatch):
+    """SIGHUP is at its default, as on a terminal; under nohup the tests start with it ignored."""
+    closed = []
+    monkeypatch.setattr(app, "_close", lambda folder, code: closed.append(code) or code)
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    pipeline.outcome = lambda cfg, run_dir: os.kill(os.getpid(), signum)
+    assert call("-m", "seed=1,2").code == 130
+    signal.signal(signal.SIGHUP, before)
+    assert len(pipeline.calls) == 1
+    assert closed == [130]
 
 
 @pytest.mark.parametrize(

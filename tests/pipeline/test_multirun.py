@@ -59,6 +59,9 @@ def test_mlflow_holds_one_run_above_the_others(done):
     }
     names = {run.data.params["draft"]: run.info.run_name for run in children}
     assert all(name.startswith(draft) for draft, name in names.items())
+    for run in children:
+        stored = {file.path for file in client.list_artifacts(run.info.run_id)}
+        assert {"config", "environment.json"} <= stored, "failed runs keep what they have"
     assert parent.info.status == "FAILED"
     assert parent.info.run_name == "multirun draft=none,ngram,medusa"
     assert parent.data.metrics["runs"] == 3
@@ -87,33 +90,58 @@ def tracker(monkeypatch):
     return found
 
 
+def begun(folder):
+    """The folder of a run that has begun."""
+    (folder / "config").mkdir(parents=True)
+    (folder / "config/params.json").write_text('{"name": "a", "params": {"draft": "none"}}')
+    return folder
+
+
 CFG = {"tracking": {"name": "none"}, "threads": 1}
 
 
 @pytest.mark.parametrize(("code", "status"), [(0, "FINISHED"), (1, "FAILED"), (130, "KILLED")])
 def test_the_parent_ends_as_the_whole_did(tmp_path, tracker, code, status):
-    (tmp_path / "0/config").mkdir(parents=True)
-    (tmp_path / "0/config/params.json").write_text('{"name": "a", "params": {"draft": "none"}}')
+    job = begun(tmp_path / "0")
     parent = Multirun(tmp_path, ["draft=none,ngram"])
     assert parent.parent(CFG) == "parent"
     assert parent.parent(CFG) == "parent"
-    parent.close(code)
+    parent.close(code, [job])
     assert [call[0] for call in tracker.told].count("start") == 1
     assert tracker.told[-1] == ("finish", status)
 
 
 def test_a_grid_that_cannot_be_written_does_not_leave_the_parent_open(tmp_path, tracker):
-    parent = Multirun(tmp_path / "gone", ["seed=1,2"])
+    (tmp_path / "file").touch()
+    parent = Multirun(tmp_path / "file", ["seed=1,2"])
     parent.parent(CFG)
-    with pytest.raises(ValueError, match=r"no run in"):
-        parent.close(0)
+    with pytest.raises(ValueError, match=r"cannot write"):
+        parent.close(0, [begun(tmp_path / "0")])
     assert tracker.told[-1][:2] == ("finish", "FAILED")
 
 
+def test_the_grid_has_this_multiruns_runs_only(tmp_path, tracker, capsys):
+    """The folder may hold runs of an earlier one."""
+    parent = Multirun(tmp_path, ["draft=none,ngram"])
+    parent.parent(CFG)
+    jobs = [begun(tmp_path / name) for name in ("0", "1", "2")][:2]
+    (tmp_path / "list").mkdir()
+    parent.close(0, [*jobs, tmp_path / "list"])
+    grid = json.loads((tmp_path / "grid.json").read_text())
+    assert [Path(line["folder"]).name for line in grid] == ["0", "1"]
+
+
+def test_runs_recorded_elsewhere_have_no_parent(tmp_path, tracker):
+    parent = Multirun(tmp_path, ["tracking.folder=a,b"])
+    stores = [{"name": "mlflow", "folder": folder, "run_name": folder} for folder in "aba"]
+    found = [parent.parent(CFG | {"tracking": store}) for store in stores]
+    assert found == ["parent", None, "parent"]
+
+
 def test_nothing_is_closed_that_was_never_begun(tmp_path, tracker):
-    close_multirun(tmp_path, 0)
+    close_multirun(tmp_path, 0, [])
     assert multirun_in(tmp_path) is multirun_in(tmp_path)
-    close_multirun(tmp_path, 0)
+    close_multirun(tmp_path, 0, [])
     assert tracker.told == []
 
 

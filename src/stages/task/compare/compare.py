@@ -1,6 +1,6 @@
 """task=compare: finished runs side by side."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from draftmesh.stages.task.records.files import csv_text, write_json, write_text
 
 FILES = ("grid.html", "grid.csv", "grid.json")
 """What a comparison writes."""
+TITLE = "Runs compared"
 OUTPUTS = Path("outputs/multirun")
 WIDE = 200
 """Columns where there is no terminal to fit."""
@@ -47,19 +48,24 @@ class Compare:
         missing = [str(folder) for folder in folders if not folder.is_dir()]
         if missing:
             raise UserError(f"task.runs: there is no folder {', '.join(missing)}")
-        compare(folders, run_dir, "Runs compared")
+        grid = grid_of(find_runs(folders))
+        write(grid, run_dir, TITLE)
+        print_grid(grid, run_dir, TITLE)
 
 
-def compare(folders: Sequence[Path], folder: Path, title: str) -> Grid:
-    """Print the grid of the runs in `folders`, and write it to `folder` in three forms."""
-    grid = grid_of(find_runs(folders))
+def write(grid: Grid, folder: Path, title: str) -> None:
+    """Write a grid to a folder in three forms."""
     records = [record(line) for line in grid.ranked]
     page, sheet, data = (folder / name for name in FILES)
     write_text(page, plots(grid, title, folder))
     write_text(sheet, csv_text(records))
     write_json(data, records)
+
+
+def print_grid(grid: Grid, folder: Path, title: str) -> None:
+    """Print a grid, and where its page is."""
+    page = (folder / FILES[0]).absolute()
     console = standard_output(WIDE)
     console.print(table(grid, title, console))
-    for line in [*failures(grid), *notes(grid), *fastest(grid), f"Plots: {page.absolute()}"]:
+    for line in [*failures(grid), *notes(grid), *fastest(grid), f"Plots: {page}"]:
         console.print(Text(line), soft_wrap=True)
-    return grid

@@ -56,14 +56,14 @@ def find_runs(folders: Sequence[Path]) -> list[Run]:
     for folder in folders:
         places = [folder, *(path.parents[1] for path in folder.rglob(OVERRIDES))]
         places += [path.parents[1] for path in folder.rglob(PARAMS)]
-        here = [place for place in sorted(set(places), key=_in_order) if _is_run(place)]
+        here = [place for place in sorted(set(places), key=_in_order) if is_run(place)]
         if not here:
             raise UserError(f"task.runs: there is no run in {folder}")
         found |= {place: _read(place) for place in here}
     return list(found.values())
 
 
-def _is_run(folder: Path) -> bool:
+def is_run(folder: Path) -> bool:
     """Whether a run was at least attempted there; task=list and task=compare leave neither."""
     return (folder / PARAMS).exists() or (folder / ERROR).exists()
 
