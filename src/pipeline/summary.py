@@ -16,7 +16,7 @@ class Row:
 
 def rows(results: Results) -> list[Row]:
     """The lines that apply to these results, in the order in which people ask for them."""
-    makers = (_speed, _speedup, _predicted, _acceptance, _time, _latency, _exactness, _plan)
+    makers = (_speed, _speedup, _peers, _predicted, _acceptance, _time, _latency, _exactness, _plan)
     return [row for make in makers for row in make(results)]
 
 
@@ -54,6 +54,21 @@ def _speedup(results: Results) -> list[Row]:
     plain = number(results, "plain_throughput_tok_s")
     note = "" if plain is None else f"plain decoding of the same model: {plain:.1f} tokens/s"
     return [Row("speed-up", f"{gain:.2f}x", note)]
+
+
+def _peers(results: Results) -> list[Row]:
+    """Other engines' plain decoding, which task=bench can measure in the same run."""
+    rows = []
+    for key in results:
+        gain, peer = number(results, key), key.removeprefix("method_vs_")
+        if gain is None or peer == key:
+            continue
+        speed = number(results, f"{peer}_throughput_tok_s")
+        plain = number(results, f"plain_vs_{peer}")
+        note = f"its plain decoding: {speed:.1f} tokens/s"
+        note += "" if plain is None else f"; plain decoding here: {plain:.2f}x of that"
+        rows.append(Row(f"against {peer}", f"{gain:.2f}x", note))
+    return rows
 
 
 def _predicted(results: Results) -> list[Row]:

@@ -70,7 +70,6 @@ class Bench:
             for i, run in enumerate(runs)
         ]
         costs = self._costs(pipeline)
-        peers = _peer_metrics(done, self.config.peers)
         generation = _middle(done["method"])
         plain = _middle(done["plain"]) if self.config.baseline else None
         return RunResult(
@@ -79,7 +78,7 @@ class Bench:
             comparable=pipeline.comparable,
             tree=pipeline.branching,
             pieces=completion_pieces(pipeline.checkpoint.tokenizer, generation.completions),
-            metrics=_metrics(done, costs) | peers,
+            metrics=_metrics(done, costs) | _peer_metrics(done, self.config.peers),
             documents={
                 "bench.csv": csv_text(rows),
                 "bench.json": {
@@ -88,11 +87,7 @@ class Bench:
                     "verify_cost": costs,
                 },
             },
-            lines=[
-                *_category_lines(generation.completions),
-                *_cost_lines(costs),
-                *_peer_lines(peers, list(dict.fromkeys(self.config.peers))),
-            ],
+            lines=[*_category_lines(generation.completions), *_cost_lines(costs)],
         )
 
     def _costs(self, pipeline: Pipeline) -> dict[int, float]:
@@ -158,16 +153,6 @@ def _peer_metrics(done: dict[str, list[Generation]], peers: Sequence[str]) -> di
                 ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
                 metrics[f"{side}_vs_{peer}"] = median(ratios)
     return metrics
-
-
-def _peer_lines(found: dict[str, float], peers: Sequence[str]) -> list[str]:
-    lines = []
-    for peer in peers:
-        sides = [side for side in ("method", "plain") if f"{side}_vs_{peer}" in found]
-        ratios = ", ".join(f"{side} {found[f'{side}_vs_{peer}']:.2f}x" for side in sides)
-        speed = found[f"{peer}_throughput_tok_s"]
-        lines.append(f"plain decoding by engine={peer}: {speed:.1f} tokens/s; against it: {ratios}")
-    return lines
 
 
 def _row(run: Generation) -> Row:

@@ -1,6 +1,7 @@
 """engine=transformers against the native engine: the same greedy tokens, and what it counts."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -180,12 +181,17 @@ def test_what_cannot_be_told_apart_is_left_open(tmp_path):
     assert results["draft_ms"] is results["predicted_speedup"] is None
 
 
-def test_bench_measures_it_as_a_peer(tmp_path):
+def test_bench_measures_it_as_a_peer(tmp_path, capsys):
     cfg = composed("task=bench", "task.peers=[transformers]", "task.repeats=1", "draft=none")
     cfg["task"]["verify_nodes"] = []
     assert run(cfg, tmp_path, CHOICES) == 0
+    report = tmp_path / "report.html"
     results = json.loads((tmp_path / "results.json").read_text())
     ratio = results["throughput_tok_s"] / results["transformers_throughput_tok_s"]
     assert results["method_vs_transformers"] == pytest.approx(ratio)
+    gain = f"{ratio:.2f}x"
+    printed = capsys.readouterr().out
+    assert re.search(rf"against transformers +{gain} +its plain decoding: ", printed)
+    assert f'against transformers</td><td class="number">{gain}' in report.read_text()
     sides = {row["side"] for row in json.loads((tmp_path / "bench.json").read_text())["repeats"]}
     assert sides == {"method", "plain", "transformers"}
