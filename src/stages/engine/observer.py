@@ -58,12 +58,14 @@ class Observer(StoppingCriteria):
         return torch.tensor(self.ended, device=input_ids.device)
 
     def _count(self, completion: Completion, ended: bool) -> None:
-        """What was cut off at a row's end was neither accepted nor rejected."""
+        """What was cut off at a row's end was neither accepted nor rejected. Drafts may come with
+        the prompt, which makes that forward a step."""
         counters = self.counters
         if not self.prefilled:
             counters.prefills += 1
             counters.prefill_tokens += len(completion.request.token_ids)
-            return
+            if not self.candidates:
+                return
         emitted = completion.accept_lengths[-1]
         accepted = emitted - 1
         counters.steps += 1

@@ -82,6 +82,21 @@ def test_a_draft_that_ends_the_row_is_no_rejection():
     assert (counters.drafted, counters.accepted, counters.first_rejections) == (3, 2, 0)
 
 
+@pytest.mark.parametrize(("candidates", "steps"), [(0, 0), (2, 1)])
+def test_drafts_that_come_with_the_prompt_are_counted(candidates, steps):
+    request = Request("a", "", (1, 2), 0, 0, 10)
+    counters = Counters()
+    observer = Observer(
+        Sequences([request], None, (), 1000), 2, counters, lambda _: None, torch.device("cpu")
+    )
+    observer.note_forward(None, (torch.zeros(1, 2 + candidates),), {})
+    observer(torch.tensor([[1, 2, 5, 6][: 3 + steps]]), None)
+    assert (counters.prefills, counters.prefill_tokens) == (1, 2)
+    found = (counters.steps, counters.emitted, counters.drafted, counters.accepted)
+    assert found == (steps, 2 * steps, candidates, steps)
+    assert counters.first_rejections == steps
+
+
 def test_prompt_lookup_drafts_and_keeps_the_tokens(tmp_path):
     shared = ("data.limit=2", "max_new_tokens=48", "batch_size=1", "model.std=0.4")
     ours, theirs = both(tmp_path, "draft=ngram", "draft.min_match=1", *shared)
