@@ -7,7 +7,9 @@ from typing import Any, Literal
 from draftmesh.registry.contracts.tracking import Scalar
 from draftmesh.stages.task.certify.part import Part
 
-Verdict = Literal["lossless", "lossy", "failed"]
+Verdict = Literal["lossless", "lossy", "incomplete", "failed"]
+WITHOUT_THE_MODEL = "exact"
+"""The part that looks at the verifier only."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +25,18 @@ class Certificate:
         return [part for part in self.parts if part.holds is False]
 
     @property
+    def complete(self) -> bool:
+        """Whether decoding with the model was found to agree, in any of the ways."""
+        return any(part.holds for part in self.parts if part.name != WITHOUT_THE_MODEL)
+
+    @property
     def verdict(self) -> Verdict:
         """What lossy stages do is no failure."""
         if not self.claim:
             return "lossy"
-        return "failed" if self.broken else "lossless"
+        if self.broken:
+            return "failed"
+        return "lossless" if self.complete else "incomplete"
 
     @property
     def line(self) -> str:
@@ -38,6 +47,8 @@ class Certificate:
         findings = "; ".join(part.summary for part in shown) or "nothing was checked"
         if self.verdict == "lossy" and not self.broken:
             return f"lossy: by its verifier, but nothing diverged here ({findings})"
+        if self.verdict == "incomplete":
+            return f"incomplete: decoding with the model could not be checked ({findings})"
         return f"{self.verdict}: {findings}"
 
     @property
@@ -59,7 +70,8 @@ class Certificate:
         found: dict[str, Scalar] = {}
         for part in self.parts:
             found |= part.metrics
-        found["exactness"] = "diverged" if self.broken else "checked"
+        checked = "checked" if self.complete else "unchecked"
+        found["exactness"] = "diverged" if self.broken else checked
         found["certificate"] = self.line
         return found
 

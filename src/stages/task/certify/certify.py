@@ -13,6 +13,9 @@ from draftmesh.stages.task.certify.check import Check
 from draftmesh.stages.task.certify.clock import Clock
 from draftmesh.stages.task.certify.plan import checks_for
 
+UNPROVEN = ("failed", "incomplete")
+"""Verdicts for which the command must not end as if it had proven the run lossless."""
+
 
 @register("task", "certify")
 class Certify:
@@ -75,7 +78,7 @@ class Certify:
             metrics={**certificate.metrics(), "certify_seconds": seconds},
             documents={"certificate.json": document},
             lines=[*certificate.notes, certificate.line],
-            failed=certificate.line if certificate.verdict == "failed" else None,
+            failed=certificate.line if certificate.verdict in UNPROVEN else None,
         )
 
 

@@ -12,7 +12,7 @@ from draftmesh.registry.contracts.task import Pipeline
 from draftmesh.stages.task.certify.check import Check
 from draftmesh.stages.task.certify.drawcheck import DrawCheck
 from draftmesh.stages.task.certify.exactcheck import ExactCheck
-from draftmesh.stages.task.certify.float64 import in_float64
+from draftmesh.stages.task.certify.float64 import Doubled, in_float64
 from draftmesh.stages.task.certify.part import Part
 from draftmesh.stages.task.certify.tokencheck import TokenCheck
 
@@ -37,33 +37,34 @@ def checks_for(
     pipeline: Pipeline, requests: Sequence[Request], *, distance: float, significance: float
 ) -> list[Check]:
     """Greedy tokens in float64 for every configuration; for sampling, tokens at the same seed where
-    the verifier shares plain decoding's noise, else draws; the run's own dtype as a report."""
+    the verifier shares plain decoding's noise, else draws; the run's own dtype as a report, or as
+    the test where float64 is left out."""
     size = pipeline.spec.batch_size * pipeline.ranks.dp
     sampling = not pipeline.sampler.greedy
     checks: list[Check] = [ExactCheck(pipeline, requests[:size])]
-    checks += _float64(pipeline, requests, sampling and pipeline.comparable)
+    doubled = in_float64(pipeline)
+    checks += _float64(doubled, requests, sampled=sampling and pipeline.comparable)
     if sampling and pipeline.comparable:
         checks.append(_sampled("own", pipeline, requests))
     if pipeline.target.dtype != torch.float64:
-        checks.append(_greedy("own", pipeline, requests, must=False))
+        checks.append(_greedy("own", pipeline, requests, must=doubled.pipeline is None))
     if sampling and not pipeline.comparable:
         checks.append(DrawCheck(pipeline, requests, distance=distance, significance=significance))
     return checks
 
 
-def _float64(pipeline: Pipeline, requests: Sequence[Request], sampled: bool) -> list[Check]:
-    doubled = in_float64(pipeline)
+def _float64(doubled: Doubled, requests: Sequence[Request], *, sampled: bool) -> list[Check]:
     if doubled.pipeline is None:
         return [LeftOut("float64_greedy", GREEDY.format("float64"), doubled.note or "")]
     checks = [_greedy("float64", doubled.pipeline, requests, must=True, note=doubled.note)]
-    if sampled and pipeline.target.dtype != torch.float64:
+    if sampled and doubled.again:
         checks.append(_sampled("float64", doubled.pipeline, requests, note=doubled.note))
     return checks
 
 
 def _greedy(name: str, pipeline: Pipeline, requests: Sequence[Request], **options: Any) -> Check:
     title = GREEDY.format(_dtype(pipeline))
-    name, metric = f"{name}_greedy", "exact_match" if options["must"] else "own_dtype_match"
+    name, metric = f"{name}_greedy", "exact_match" if name == "float64" else "own_dtype_match"
     if not pipeline.sampler.greedy:
         sampler = pipeline.spec.sampling["name"]
         known = {field.name for field in fields(get("sampling", sampler).Config)}

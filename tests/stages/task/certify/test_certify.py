@@ -10,8 +10,10 @@ import pytest
 from draftmesh.pipeline.run import run
 from draftmesh.registry import UserError
 from draftmesh.registry.contracts.result import RunResult
-from draftmesh.stages.task.certify import float64
+from draftmesh.stages.model.cache import SlotCache
+from draftmesh.stages.task.certify import float64, plan
 from draftmesh.stages.task.certify.certify import Certify
+from draftmesh.stages.task.certify.plan import LeftOut
 
 Run = Callable[..., RunResult]
 Part = Callable[[RunResult, str], dict[str, Any]]
@@ -203,6 +205,29 @@ def test_float64_left_out(
     assert part(result, "float64_greedy")["holds"] is None
     assert any("left out" in line and why in line for line in result.lines)
     assert result.lines[-1].startswith("lossless: ")
+    assert part(result, "own_greedy")["holds"] is True
+
+
+def test_without_float64_the_runs_own_dtype_must_hold(
+    certify: Run, part: Part, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paths that are committed without moving their key/values, in a model of any size."""
+    monkeypatch.setattr(float64, "layers_that_fit", lambda *_: 0)
+    monkeypatch.setattr(SlotCache, "keep", lambda cache, path, counts: cache.advance(counts))
+    tree = ("draft.shape=static", "draft.widths=[3,2]", "draft.k=2")
+    result = certify(*SELF, *tree, "model.dtype=float32", "max_new_tokens=30")
+    assert part(result, "own_greedy")["holds"] is False
+    assert result.lines[-1].startswith("failed: greedy tokens in float32 equal")
+    assert result.metrics["exactness"] == "diverged"
+
+
+def test_the_verifier_alone_proves_nothing(certify: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    left_out = LeftOut("own_greedy", "greedy tokens", "left out: for a reason")
+    monkeypatch.setattr(plan, "_greedy", lambda *_, **__: left_out)
+    result = certify(*SELF)
+    assert result.lines[-1].startswith("incomplete: decoding with the model could not be checked")
+    assert result.failed == result.lines[-1]
+    assert result.metrics["exactness"] == "unchecked"
 
 
 def test_the_run_writes_its_certificate_and_fails(
