@@ -1,7 +1,5 @@
 """`task=train`: train a draft for the configured model."""
 
-import hashlib
-import json
 from pathlib import Path
 
 from accelerate import Accelerator
@@ -10,7 +8,8 @@ from draftmesh.registry import UserError, register
 from draftmesh.registry.contracts.result import RunResult
 from draftmesh.registry.contracts.task import Pipeline
 from draftmesh.stages.task.training.bar import training_bar
-from draftmesh.stages.task.training.corpus import Chat, Corpus, load_corpus
+from draftmesh.stages.task.training.corpus import Corpus, fingerprint, load_corpus
+from draftmesh.stages.task.training.identity import claim, digest, file_digest, model_digest
 from draftmesh.stages.task.training.loop import Knobs, Trainer
 from draftmesh.stages.task.training.material import Material
 from draftmesh.stages.task.training.metrics import append_metrics
@@ -40,9 +39,12 @@ class Train:
         source = _source(pipeline)
         limit = pipeline.cfg["data"].get("limit")
         eos = checkpoint.tokenizer.eos_token_id
-        chats = load_corpus(source, checkpoint.tokenizer, eos, limit, config.longest)
+        longest = min(config.longest, pipeline.target.context)
+        chats = load_corpus(source, checkpoint.tokenizer, eos, limit, longest)
         corpus = Corpus(source.name, chats)
-        folder = self._folder(pipeline, draft, chats)
+        material = fingerprint(chats, draft, model_digest(checkpoint.model))
+        folder = self._folder(pipeline, draft, material)
+        claim(folder, material, config.resume)
         accelerator = Accelerator(
             mixed_precision=config.precision,
             gradient_accumulation_steps=config.accumulate,
@@ -78,14 +80,19 @@ class Train:
         return RunResult(metrics={**final, "head": str(best)}, lines=lines)
 
     def _progress(self, recipe: Recipe, world: int) -> Progress:
-        return Progress(self.config.epochs, len(recipe.epoch(0)) // world, self.config.minutes)
+        batches = len(recipe.epoch(0)) // world
+        if batches == 0:
+            raise UserError(
+                f"data.path: beside the chats held out, there are too few for {world} "
+                f"batch{'es' if world > 1 else ''}: give chats with more different prompts"
+            )
+        return Progress(self.config.epochs, batches, self.config.minutes)
 
-    def _folder(self, pipeline: Pipeline, draft: str, chats: list[Chat]) -> Path:
+    def _folder(self, pipeline: Pipeline, draft: str, material: str) -> Path:
         if self.config.folder:
             return Path(self.config.folder).expanduser()
-        name = pipeline.checkpoint.name
-        same = [draft, self.config.identity(draft), pipeline.cfg["seed"], len(chats), name]
-        return TRAININGS / f"{name}-{draft}-{_digest(same)}"
+        same = [self.config.identity(draft), pipeline.cfg["seed"], material]
+        return TRAININGS / f"{pipeline.checkpoint.name}-{draft}-{digest(same)}"
 
 
 def _source(pipeline: Pipeline) -> Path:
@@ -96,20 +103,16 @@ def _source(pipeline: Pipeline) -> Path:
         raise UserError("task=train runs on the whole model: use parallel=single")
     data = pipeline.cfg["data"]
     if data["name"] == "selfgen":
-        same = [data, pipeline.cfg["seed"], pipeline.cfg["max_new_tokens"]]
-        return write_chats(
-            pipeline, TRAININGS / f"{pipeline.checkpoint.name}-chats-{_digest(same)}"
-        )
+        prompts = file_digest(Path(data["path"]).expanduser()) if data.get("path") else None
+        model = model_digest(pipeline.checkpoint.model)
+        same = [data, prompts, model, pipeline.cfg["seed"], pipeline.cfg["max_new_tokens"]]
+        return write_chats(pipeline, TRAININGS / f"{pipeline.checkpoint.name}-chats-{digest(same)}")
     if not data.get("path"):
         raise UserError(
             "task=train needs chats: data=jsonl data.path=<file>, or data=selfgen, which the model "
             "writes itself"
         )
     return Path(data["path"]).expanduser()
-
-
-def _digest(facts: object) -> str:
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def knobs(config: TrainOptions) -> Knobs:

@@ -14,24 +14,25 @@ from torch import Tensor
 
 from draftmesh.registry.contracts.target import Target
 from draftmesh.stages.task.training.corpus import Chat, fingerprint
+from draftmesh.stages.task.training.identity import model_digest
 
 
 class FeatureStore:
     """Memory-mapped hidden states [tokens, C, H] in bfloat16 (2*C*H bytes a token), by chat.
 
     layers: the C hidden states to keep (i < L is the input of layer i, L the output of the final
-    norm). `identity` names the target; each target, corpus and choice of layers has its own folder
-    inside `cache`. Several processes may fill one store: each writes whole chats.
+    norm). `name` is the target's; each target, dtype, corpus and choice of layers has its own
+    folder inside `cache`. Several processes may fill one store: each writes whole chats.
     """
 
     def __init__(
-        self, cache: Path, chats: list[Chat], target: Target, layers: Sequence[int], identity: str
+        self, cache: Path, chats: list[Chat], target: Target, layers: Sequence[int], name: str
     ) -> None:
         self.chats, self.target, self.layers = chats, target, tuple(layers)
         self.hidden = target.hidden_size
         self.offsets = np.cumsum([0] + [len(chat.ids) for chat in chats])
-        key = fingerprint(chats, identity, self.layers)
-        folder = cache / f"{identity}-{key[:12]}"
+        key = fingerprint(chats, model_digest(target.model), str(target.dtype), self.layers)
+        folder = cache / f"{name}-{key[:12]}"
         folder.mkdir(parents=True, exist_ok=True)
         shape = (int(self.offsets[-1]), len(self.layers), self.hidden)
         self._features = _open(folder / "features.bin", np.int16, shape)

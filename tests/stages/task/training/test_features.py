@@ -1,4 +1,5 @@
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -17,8 +18,8 @@ def chats(chats_file, checkpoint):
     return load_corpus(chats_file, checkpoint.tokenizer, 0)
 
 
-def store_of(tmp_path, chats, checkpoint, identity="tiny"):
-    return FeatureStore(tmp_path / "f", chats, HFTarget(checkpoint.model), LAYERS, identity)
+def store_of(tmp_path, chats, checkpoint):
+    return FeatureStore(tmp_path / "f", chats, HFTarget(checkpoint.model), LAYERS, "tiny")
 
 
 def test_features_are_the_models_hidden_states(tmp_path, chats, checkpoint):
@@ -38,8 +39,18 @@ def test_what_is_stored_is_not_computed_again(tmp_path, chats, checkpoint):
     store_of(tmp_path, chats, checkpoint).fill([3, 4])
     again = store_of(tmp_path, chats, checkpoint)
     assert again.missing([2, 3, 4, 5]) == [2, 5]
-    assert store_of(tmp_path, chats, checkpoint, "other").missing([3, 4]) == [3, 4]
     assert store_of(tmp_path, chats[:9], checkpoint).missing([3, 4]) == [3, 4]
+
+
+def test_models_of_one_name_have_features_of_their_own(tmp_path, chats, checkpoint):
+    store_of(tmp_path, chats, checkpoint).fill([3])
+    other = replace(checkpoint, model=copy.deepcopy(checkpoint.model))
+    assert store_of(tmp_path, chats, other).missing([3]) == []
+    with torch.no_grad():
+        other.model.model.layers[4].mlp.up_proj.weight.mul_(1.5)
+    assert store_of(tmp_path, chats, other).missing([3]) == [3]
+    other.model.bfloat16()
+    assert store_of(tmp_path, chats, other).missing([3]) == [3]
 
 
 def test_batches_are_padded_chats(tmp_path, chats, checkpoint):

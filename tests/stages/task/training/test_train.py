@@ -108,6 +108,21 @@ def test_the_head_drafts(trained):
     assert results["exact_match"] in (True, 1.0)
 
 
+def test_other_chats_or_another_model_do_not_go_on_in_its_folder(trained):
+    tmp_path, _, _ = trained
+    head = (tmp_path / "run/best/model.safetensors").read_bytes()
+    text = (tmp_path / "chats.jsonl").read_text()
+    (tmp_path / "others.jsonl").write_text(text.replace("a", "e"))
+    for change in (f"data.path={tmp_path / 'others.jsonl'}", "model.std=0.3"):
+        done = subprocess.run(
+            command(tmp_path, change), cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 2
+        assert "task.folder=" in done.stderr
+        assert "task.resume=false" in done.stderr
+    assert (tmp_path / "run/best/model.safetensors").read_bytes() == head
+
+
 def test_the_card_tells_how(trained):
     card = (trained[0] / "run" / "best" / "README.md").read_text()
     assert "task.epochs=30" in card
@@ -136,6 +151,14 @@ def test_what_cannot_be_trained_is_a_users_error(checkpoint, chats_file, tmp_pat
     stub = Stub(checkpoint, **({"path": str(chats_file)} | change))
     with pytest.raises(UserError, match=message):
         Train(Train.Config(folder=str(tmp_path / "run"))).run(stub)
+
+
+def test_one_prompt_is_no_corpus(checkpoint, tmp_path):
+    path = tmp_path / "one.jsonl"
+    path.write_text(json.dumps({"prompt": "1 abc", "response": "bcd dea"}) + "\n")
+    config = Train.Config(folder=str(tmp_path / "run"), precision="no", warmup=1)
+    with pytest.raises(UserError, match=r"data\.path: .* too few .* different prompts"):
+        build_and_run(config, Stub(checkpoint, str(path)))
 
 
 def build_and_run(config, stub):
