@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from draftmesh.pipeline.meters import Meters, read_meters
 from draftmesh.pipeline.requests import RequestOptions, requests_of
 from draftmesh.pipeline.samples import SampleLog
 from draftmesh.pipeline.spec import Node, RunSpec
@@ -24,6 +25,7 @@ from draftmesh.stages.draft.adaptive.draft import AdaptiveDraft
 from draftmesh.stages.draft.adaptive.node import at_most, is_automatic
 from draftmesh.stages.ffn.report import MoeReport, summarise
 from draftmesh.stages.ffn.stage import FeedForward
+from draftmesh.stages.model.context import context_note
 from draftmesh.stages.model.forwardonly import ForwardOnlyTarget
 from draftmesh.stages.model.packed import affordable, pack
 from draftmesh.stages.model.probe import Abilities, examine
@@ -52,6 +54,7 @@ class BuiltPipeline:
     log: LogMetrics
     show: Show | None
     notes: list[str] = field(default_factory=list)
+    kept: Meters | None = None
 
     @cached_property
     def samples(self) -> SampleLog:
@@ -174,6 +177,14 @@ class BuiltPipeline:
         if self.ffn.moe is not None:
             self.ffn.moe.reset()
 
+    def keep_meters(self) -> None:
+        """What was counted since then is what the run reports, whatever is done afterwards."""
+        self.kept = read_meters(self.ffn, self.ranks)
+
+    def meters(self) -> Meters:
+        """What was kept, else what was counted so far."""
+        return self.kept or read_meters(self.ffn, self.ranks)
+
     @cached_property
     def lossless(self) -> bool:
         """Whether the verifier leaves the target's distribution as it is."""
@@ -249,6 +260,7 @@ def build_pipeline(
     if ffn.moe is not None:
         target.before_forward.append(ffn.moe.context.set_valid)
     sampler = _sampler(spec.sampling, checkpoint, target)
+    limited = context_note(target.config)
     return BuiltPipeline(
         spec,
         dict(cfg),
@@ -261,7 +273,7 @@ def build_pipeline(
         ffn,
         log or (lambda metrics, step: None),
         show,
-        list(split.notes),
+        [*split.notes, *([limited] if limited else [])],
     )
 
 

@@ -72,8 +72,8 @@ def speedup(method: Metrics, plain: Metrics) -> float | None:
 
 def exact_match(completions: Sequence[Completion], plain: Sequence[Completion]) -> float | None:
     """The share of prompts whose tokens equal those of plain decoding."""
-    reference = {(c.request.id, c.request.turn): c.token_ids for c in plain}
-    pairs = [(c.token_ids, reference.get((c.request.id, c.request.turn))) for c in completions]
+    reference = {(c.request.index, c.request.turn): c.token_ids for c in plain}
+    pairs = [(c.token_ids, reference.get((c.request.index, c.request.turn))) for c in completions]
     return _mean([mine == theirs for mine, theirs in pairs])
 
 

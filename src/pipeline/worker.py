@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from draftmesh.pipeline.build import LogMetrics, Show, build_pipeline
+from draftmesh.pipeline.meters import Meters
 from draftmesh.pipeline.series import append_series
 from draftmesh.registry import build, get
 from draftmesh.registry.contracts.result import RunResult
@@ -47,28 +48,18 @@ def execute(work: Work, ranks: Mesh) -> Report | None:
         for note in pipeline.notes:
             print(note, file=sys.stderr)
     result: RunResult = build("task", work.cfg["task"]).run(pipeline)
-    meters = ranks.gather_ranks(_meters(pipeline))
-    if meters is None:
+    meters = ranks.gather_ranks(pipeline.meters())
+    peaks = ranks.gather_ranks(peak_memory_mb())
+    if meters is None or peaks is None:
         return None
-    experts, facts = pipeline.ffn_facts([m["experts"] for m in meters])
-    facts |= {**_facts(pipeline, ranks, meters), **pipeline.draft_facts()}
+    experts, facts = pipeline.ffn_facts([m.experts for m in meters])
+    facts |= {**_facts(pipeline, ranks, meters, max(peaks)), **pipeline.draft_facts()}
     if experts is not None:
         result = replace(result, expert_load=experts)
     return Report(result, facts)
 
 
-def _meters(pipeline: Any) -> dict[str, Any]:
-    total = pipeline.ranks.traffic.total()
-    return {
-        "experts": pipeline.ffn.moe.report() if pipeline.ffn.moe else None,
-        "calls": total.calls,
-        "bytes": total.bytes,
-        "predicted_bytes": pipeline.ranks.traffic.predicted(),
-        "peak_mb": peak_memory_mb(),
-    }
-
-
-def _facts(pipeline: Any, ranks: Mesh, meters: list[dict[str, Any]]) -> dict[str, Scalar]:
+def _facts(pipeline: Any, ranks: Mesh, meters: list[Meters], peak_mb: float) -> dict[str, Scalar]:
     name = pipeline.spec.engine["name"]
     untimed = ("draft_ms", "predicted_speedup", "predicted_speedup_seed")
     drafts_inside = hasattr(get("engine", name), "drafts")
@@ -85,10 +76,10 @@ def _facts(pipeline: Any, ranks: Mesh, meters: list[dict[str, Any]]) -> dict[str
         "dtype": str(pipeline.target.dtype).removeprefix("torch."),
         "device": str(pipeline.target.device),
         "threads": torch.get_num_threads(),
-        "peak_mem_mb": max(m["peak_mb"] for m in meters),
-        "comm_calls": sum(m["calls"] for m in meters),
-        "comm_bytes": sum(m["bytes"] for m in meters),
-        "predicted_comm_bytes": sum(m["predicted_bytes"] for m in meters),
+        "peak_mem_mb": peak_mb,
+        "comm_calls": sum(m.calls for m in meters),
+        "comm_bytes": sum(m.bytes for m in meters),
+        "predicted_comm_bytes": sum(m.predicted_bytes for m in meters),
         "total_params": pipeline.ffn.parameters.total,
         "active_params": pipeline.ffn.parameters.active,
     }

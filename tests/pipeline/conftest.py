@@ -18,7 +18,7 @@ def make_completion() -> MakeCompletion:
     def make(
         accept_lengths: list[int], name: str = "q", ttft: float = 0.1, latency: float = 0.5
     ) -> Completion:
-        request = Request(name, "Why?", (1, 2, 3), 0, 0, 64)
+        request = Request(name, "Why?", (1, 2, 3), sum(map(ord, name)), 0, 64)
         marks = [i < n - 1 for n in accept_lengths for i in range(n)]
         ids = list(range(100, 100 + len(marks)))
         text = " ".join(map(str, ids))

@@ -93,7 +93,7 @@ def test_experts_are_counted_and_forgotten(tmp_path):
     tokens(pipeline)
     load, facts = pipeline.ffn_facts([pipeline.ffn.moe.report()])
     assert sum(map(sum, load)) > 0
-    assert 0 < facts["expert_load_balance"] <= 1 or facts["expert_load_balance"] >= 1
+    assert facts["expert_load_balance"] > 0
     pipeline.reset_meters()
     load, _ = pipeline.ffn_facts([pipeline.ffn.moe.report()])
     assert load is None or sum(map(sum, load)) == 0

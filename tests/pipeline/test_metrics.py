@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -59,6 +60,8 @@ def test_exact_match_compares_prompt_by_prompt(make_completion: MakeCompletion) 
     assert metrics.exact_match([a, b], [b, a]) == 1
     assert metrics.exact_match([a, b], [a, other]) == 0.5
     assert metrics.exact_match([a, b], [a]) == 0.5
+    same = replace(b, request=replace(b.request, id="a"))
+    assert metrics.exact_match([a, same], [a, same]) == 1, "ids may repeat"
 
 
 def test_percentiles_interpolate() -> None:

@@ -29,6 +29,23 @@ def test_experts_are_in_the_report(tmp_path):
     assert [len(layer) for layer in report.result.expert_load] == [8, 8, 8]
 
 
+def test_meters_are_the_methods_own(tmp_path):
+    """Whatever else a task decodes: plain decoding, further repeats, peers."""
+    shared = ("model=tiny_mixtral", "draft=ngram", "draft.k=6", "draft.min_match=1")
+    tasks = ("task=generate", "task.baseline=true", "task=bench", "draft=none")
+    loads, facts = [], []
+    for number, task in enumerate(tasks):
+        cfg = composed(*shared[: 1 if task == "draft=none" else 4], task, "max_new_tokens=24")
+        if task == "task=bench":
+            cfg["task"] |= {"repeats": 2, "verify_nodes": [2]}
+        (tmp_path / str(number)).mkdir()
+        report = execute(Work(cfg, tmp_path / str(number)), Solo())
+        loads.append(report.result.expert_load)
+        facts.append(report.facts["unique_experts_per_forward"])
+    assert loads[0] == loads[1] == loads[2] != loads[3]
+    assert facts[0] == facts[1] == facts[2] != facts[3]
+
+
 def test_metrics_over_time_go_to_the_tracker_or_to_a_file(tmp_path):
     with REGISTRY.isolated():
         REGISTRY.register("task", "talk")(Talk)

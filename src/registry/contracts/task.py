@@ -85,6 +85,11 @@ class Pipeline(Protocol):
         """Forget what collectives and experts counted so far (after a warm-up)."""
         ...
 
+    def keep_meters(self) -> None:
+        """What they counted since the last reset is what the run reports (right after the method
+        has decoded, before anything else does); else it is all until the task's end."""
+        ...
+
     @property
     def lossless(self) -> bool:
         """Whether the configured stages claim to leave the target's distribution as it is."""

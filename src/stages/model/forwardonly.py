@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from draftmesh.registry import UserError
 from draftmesh.registry.contracts.target import Forward
+from draftmesh.stages.model.context import context_of
 
 
 class ForwardOnlyCache:
@@ -56,7 +57,7 @@ class ForwardOnlyTarget:
         self.num_layers: int = self.config.num_hidden_layers
         self.hidden_size: int = self.config.hidden_size
         self.vocab_size: int = self.config.vocab_size
-        self.context = int(getattr(self.config, "max_position_embeddings", None) or 1 << 20)
+        self.context = context_of(self.config)
         self.dtype: torch.dtype = model.dtype
         self.device: torch.device = model.device
         self.before_forward: list[Callable[[Tensor | None], None]] = []

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from draftmesh.registry.contracts.target import Forward
 from draftmesh.stages.model import attention
 from draftmesh.stages.model.cache import SlotCache
+from draftmesh.stages.model.context import context_of
 from draftmesh.stages.model.layers import LayerSubset, Parts
 from draftmesh.stages.model.logits import scaled
 from draftmesh.stages.model.masks import Masks, ancestors
@@ -32,7 +33,7 @@ class HFTarget:
         self.num_layers = len(self.parts.layer_list)
         self.hidden_size: int = self.config.hidden_size
         self.vocab_size: int = self.config.vocab_size
-        self.context = int(getattr(self.config, "max_position_embeddings", None) or 1 << 20)
+        self.context = context_of(self.config)
         self.dtype: torch.dtype = model.dtype
         self.device: torch.device = model.device
         self.all_layers = tuple(range(self.num_layers))

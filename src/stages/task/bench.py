@@ -62,8 +62,12 @@ class Bench:
         for repeat in range(self.config.repeats):
             order = list(sides) if repeat % 2 == 0 else list(reversed(sides))
             for name in order:
-                finished = pipeline.finished if (name, repeat) == ("method", 0) else _ignore
+                told = (name, repeat) == ("method", 0)
+                pipeline.reset_meters()
+                finished = pipeline.finished if told else _ignore
                 done[name].append(pipeline.generate(sides[name], requests, finished))
+                if told:
+                    pipeline.keep_meters()
         rows = [
             {"repeat": i, "side": name, **_row(run)}
             for name, runs in done.items()

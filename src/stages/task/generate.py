@@ -32,6 +32,7 @@ class Generate:
         requests = pipeline.requests()
         warm_up(pipeline, pipeline.engine, requests)
         generation = pipeline.generate(pipeline.engine, requests, pipeline.finished)
+        pipeline.keep_meters()
         plain = None
         if self.config.baseline:
             warm_up(pipeline, pipeline.plain, requests)
