@@ -7,15 +7,16 @@ from draftmesh.registry.contracts.counters import Counters
 def predict(counters: Counters, plain_step_s: float | None = None, tree: bool = False) -> Metrics:
     """Predicted speed-ups over plain decoding.
 
-    `plain_step_s` is the measured time of one round of plain decoding of the same batch; without it
-    the verify forward stands for it (v = 1). With K the mean number of draft tokens per step:
+    `plain_step_s` is the measured time of one round of plain decoding of the same batch. With K the
+    mean number of draft tokens per step:
 
     - predicted_speedup_seed, a rule of thumb: a*K / (1 + cost_draft / cost_target), a the
-      acceptance rate, cost_draft the whole drafting phase of a round.
+      acceptance rate, cost_draft the whole drafting phase of a round, cost_target a plain step, or
+      the verify forward where none was measured. It leaves the bonus token out.
     - predicted_speedup (Leviathan et al. 2023, theorem 3.8, with a verify cost):
       (1 - alpha^(K+1)) / ((1 - alpha) * (K*c + v)), c and v the costs of one draft token and of a
-      verify forward in plain steps. For a tree the expected tokens per step are
-      1 + sum over depths d of P(accepted depth >= d) instead.
+      verify forward in plain steps; None where no plain step was measured. For a tree the expected
+      tokens per step are 1 + sum over depths d of P(accepted depth >= d) instead.
 
     Both are 1 when nothing was drafted, and None when there was no decode step at all.
     """
@@ -25,13 +26,10 @@ def predict(counters: Counters, plain_step_s: float | None = None, tree: bool = 
         return {"predicted_speedup": 1.0, "predicted_speedup_seed": 1.0}
     draft_s = counters.draft_s / counters.rounds
     verify_s = counters.verify_s / counters.rounds
-    plain_s = plain_step_s or verify_s
-    rule = counters.accepted / counters.steps / (1 + draft_s / plain_s)
+    rule = counters.accepted / counters.steps / (1 + draft_s / (plain_step_s or verify_s))
     tokens = tree_tokens(counters) if tree else chain_tokens(counters)
-    return {
-        "predicted_speedup": tokens * plain_s / (draft_s + verify_s),
-        "predicted_speedup_seed": rule,
-    }
+    gain = tokens * plain_step_s / (draft_s + verify_s) if plain_step_s else None
+    return {"predicted_speedup": gain, "predicted_speedup_seed": rule}
 
 
 def chain_tokens(counters: Counters) -> float:

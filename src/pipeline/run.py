@@ -23,7 +23,7 @@ from draftmesh.registry import build, load_plugins
 from draftmesh.registry.contracts.tracking import Tracker
 from draftmesh.stages.parallel.plan import Plan
 from draftmesh.stages.task.records.console import standard_output
-from draftmesh.stages.task.records.files import ERROR, OVERRIDES, PARAMS, RESULTS, write_json
+from draftmesh.stages.task.records.files import OVERRIDES, PARAMS, WRITTEN, write_json
 
 
 def run(
@@ -48,7 +48,7 @@ def run(
     tracker: Tracker = build("tracking", cfg["tracking"])
     name = run_name(cfg, choices)
     params = run_params(cfg, choices, _mesh(plan))
-    for stale in (ERROR, RESULTS):  # of an earlier run in the same folder
+    for stale in WRITTEN:  # by an earlier run in the same folder
         (run_dir / stale).unlink(missing_ok=True)
     write_config(run_dir, cfg, overrides, surroundings)
     write_json(run_dir / PARAMS, {"name": name, "params": params})
@@ -59,7 +59,7 @@ def run(
         log = tracker.log_metrics if plan.world == 1 else None
         try:
             report = _launch(Work(cfg, run_dir, log, show), plan)
-        except Exception:
+        except BaseException:
             tracker.log_artifacts(run_dir)
             raise
         finally:

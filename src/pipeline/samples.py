@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from draftmesh.registry.contracts.request import Completion
-from draftmesh.stages.task.records.files import encode, unwritable, write_text
-
-FILE_NAME = "samples.jsonl"
+from draftmesh.stages.task.records.files import SAMPLES, encode, unwritable, write_text
 
 
 def sample(completion: Completion) -> dict[str, Any]:
@@ -41,7 +39,7 @@ class SampleLog:
     """
 
     def __init__(self, run_dir: Path) -> None:
-        self.path = run_dir / FILE_NAME
+        self.path = run_dir / SAMPLES
 
     def append(self, completion: Completion) -> None:
         """Add a line; raises UserError when the folder cannot be written."""
@@ -60,7 +58,7 @@ class SampleLog:
 
 def write_samples(run_dir: Path, completions: Sequence[Completion]) -> None:
     """Replace what was appended in the order of finishing by all samples in prompt order."""
-    write_text(run_dir / FILE_NAME, "".join(_line(c) for c in completions))
+    write_text(run_dir / SAMPLES, "".join(_line(c) for c in completions))
 
 
 def _line(completion: Completion) -> str:

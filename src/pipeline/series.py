@@ -4,18 +4,18 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-NAME = "series.jsonl"
+from draftmesh.stages.task.records.files import SERIES
 
 
 def append_series(run_dir: Path, metrics: dict[str, float], step: int | None) -> None:
     """Add one line."""
-    with (run_dir / NAME).open("a", encoding="utf-8") as file:
+    with (run_dir / SERIES).open("a", encoding="utf-8") as file:
         file.write(json.dumps({"step": step, **metrics}) + "\n")
 
 
 def read_series(run_dir: Path) -> Iterator[tuple[dict[str, float], int | None]]:
     """The lines so far, as (metrics, step)."""
-    path = run_dir / NAME
+    path = run_dir / SERIES
     if path.exists():
         for line in path.read_text(encoding="utf-8").splitlines():
             metrics = json.loads(line)

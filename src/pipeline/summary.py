@@ -72,11 +72,10 @@ def _peers(results: Results) -> list[Row]:
 
 
 def _predicted(results: Results) -> list[Row]:
-    gain, rule = number(results, "predicted_speedup"), number(results, "predicted_speedup_seed")
+    gain = number(results, "predicted_speedup")
     if gain is None or not _drafts(results):
         return []
-    note = "" if rule is None else f"rule of thumb: {rule:.2f}x"
-    return [Row("predicted speed-up", f"{gain:.2f}x", note)]
+    return [Row("predicted speed-up", f"{gain:.2f}x", "from the acceptance and the costs")]
 
 
 def _acceptance(results: Results) -> list[Row]:
@@ -131,7 +130,7 @@ def _exactness(results: Results) -> list[Row]:
         if results.get("dtype") in ("bfloat16", "float16", "float32"):
             note += f"; {results['dtype']} rounding turns near-ties, task=certify tells them apart"
         rows.append(Row("exactness", "diverged", note))
-    elif state == "unchecked" and _drafts(results):
+    elif state == "unchecked" and _drafts(results) and results.get("lossy") is not True:
         rows.append(Row("exactness", "unchecked", _how_to_check(results)))
     if results.get("lossy") is True:
         rows.append(Row("lossy", "yes", "this choice may change the output"))

@@ -19,8 +19,10 @@ def test_leviathan_with_measured_costs(counters: Counters) -> None:
     assert predict(counters, plain)["predicted_speedup"] == pytest.approx(expected)
 
 
-def test_without_a_plain_step_verification_stands_for_it(counters: Counters) -> None:
-    assert predict(counters) == pytest.approx(predict(counters, plain_step_s=0.05))
+def test_without_a_plain_step_there_is_only_the_rule(counters: Counters) -> None:
+    found = predict(counters)
+    assert found["predicted_speedup"] is None
+    assert found["predicted_speedup_seed"] == predict(counters, 0.05)["predicted_speedup_seed"]
 
 
 def test_a_tree_counts_the_depths_it_reached(counters: Counters) -> None:
@@ -36,7 +38,7 @@ def test_a_draft_that_is_always_right() -> None:
     perfect.offered_at = Counter({0: 5, 1: 5, 2: 5})
     perfect.accepted_at = perfect.offered_at.copy()
     assert chain_tokens(perfect) == 4
-    assert predict(perfect)["predicted_speedup"] == pytest.approx(4)
+    assert predict(perfect, 0.2)["predicted_speedup"] == pytest.approx(4)
 
 
 def test_plain_decoding_and_no_decoding() -> None:

@@ -7,6 +7,7 @@ from built import composed
 
 from draftmesh.pipeline.run import run
 from draftmesh.registry import UserError
+from draftmesh.stages.tracking.none import NoTracker
 
 CHOICES = {"model": "tiny_llama", "draft": "ngram", "task": "generate"}
 
@@ -54,6 +55,25 @@ def test_a_mistake_is_found_before_anything_is_written(tmp_path):
     with pytest.raises(UserError, match=r"draft\.k"):
         run(composed("draft.k=0"), tmp_path, CHOICES)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_used_again_shows_nothing_of_the_run_before(tmp_path, monkeypatch):
+    run(composed("task=bench", "task.repeats=1", "task.verify_nodes=[]"), tmp_path, CHOICES)
+    for name in ("certificate.json", "series.jsonl", "expert_load.json"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "notes.txt").write_text("the user's own")
+    monkeypatch.setattr("draftmesh.pipeline.run.launch", interrupt)
+    stored = []
+    monkeypatch.setattr(NoTracker, "log_artifacts", lambda _, path: stored.append(path))
+    with pytest.raises(KeyboardInterrupt):
+        run(composed(), tmp_path, CHOICES)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"config", "environment.json", "notes.txt"}
+    assert stored == [tmp_path], "an interrupted run keeps its configuration"
+
+
+def interrupt(*arguments, **options):
+    raise KeyboardInterrupt
 
 
 def test_what_was_finished_before_a_failure_is_on_disk(tmp_path, monkeypatch):

@@ -168,5 +168,8 @@ def _last_tags(run: OpenRun, error: BaseException | None) -> dict[str, str]:
     if run.dropped:
         found["metrics.dropped"] = ", ".join(sorted(run.dropped))
     if error is not None:
-        found |= {"error.type": type(error).__name__, "error.message": str(error)}
+        found |= {
+            "error.type": type(error).__name__,
+            "error.message": str(error) or type(error).__name__,
+        }
     return found

@@ -20,6 +20,15 @@ RESULTS = "results.json"
 """A finished run's flat results."""
 ERROR = "error.txt"
 """Why a run ended early, in one line."""
+SAMPLES = "samples.jsonl"
+"""Completions, a line each, as soon as they are final."""
+SERIES = "series.jsonl"
+"""Metrics over time."""
+WRITTEN = (
+    *(RESULTS, ERROR, SAMPLES, SERIES, "report.html", "acceptance.json", "acceptance.csv"),
+    *("expert_load.json", "certificate.json", "bench.json", "bench.csv"),
+)
+"""What a run may leave beside its configuration, and the next one in the folder must not find."""
 
 
 def write_text(path: Path, text: str) -> None:
