@@ -13,10 +13,13 @@ class Distribution:
 
     Greedy decoding stores only the argmax: `tokens` [B, N] int64, and `probs` is None.
     Sampling stores `probs` [B, N, V] (float32, or float64 in a float64 run), and `tokens` is None.
+    `usable` [B, N] bool is false where no token can be chosen, because the logits are no numbers or
+    the processors forbid every token: token 0 stands there. None: all are usable.
     """
 
     probs: Tensor | None = None
     tokens: Tensor | None = None
+    usable: Tensor | None = None
 
     @property
     def greedy(self) -> bool:
@@ -28,6 +31,7 @@ class Distribution:
         return Distribution(
             None if self.probs is None else self.probs[:, index],
             None if self.tokens is None else self.tokens[:, index],
+            None if self.usable is None else self.usable[:, index],
         )
 
 

@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from draftmesh.registry import UserError
 from draftmesh.registry.contracts.counters import Counters
 from draftmesh.registry.contracts.draft import Draft, Proposal, Rows, Step
 from draftmesh.registry.contracts.ranks import Ranks
 from draftmesh.registry.contracts.request import Completion, Request
-from draftmesh.registry.contracts.sampling import Sampler
+from draftmesh.registry.contracts.sampling import Distribution, Sampler
 from draftmesh.registry.contracts.target import Target
 from draftmesh.registry.contracts.verifier import Outcome, Verifier
 from draftmesh.stages.engine.clock import Clock
@@ -137,6 +138,7 @@ class Batch:
         # The root is the last committed token; the first token to choose comes right after it.
         positions = torch.tensor(self.sequences.lengths, device=logits.device)
         outcome = self.verifier.verify(proposal, distribution, self.chance, positions)
+        _check_usable(distribution, outcome)
         return Outcome(*self.ranks.decide(outcome.path, outcome.accepted, outcome.bonus))
 
     def _commit(self, step: Step, emitted: list[list[int]], first: bool = False) -> list[int]:
@@ -197,6 +199,19 @@ class Batch:
                 counters.accepted_at[depth] += 1
             if emitted > stood:
                 counters.offered_at[accepted] += more
+
+
+def _check_usable(distribution: Distribution, outcome: Outcome) -> None:
+    """Raises UserError where a token was chosen from what is no distribution."""
+    if distribution.usable is None:
+        return
+    used = functional.pad(outcome.path + 1, (1, 0))
+    beyond = torch.arange(used.shape[1], device=used.device) > outcome.accepted[:, None]
+    if not bool((distribution.usable.gather(1, used) | beyond).all()):
+        raise UserError(
+            "no token can be chosen: the model's logits are NaN or infinite (try "
+            "model.dtype=float32), or the sampling options forbid every token"
+        )
 
 
 def _tree(proposal: Proposal) -> Tensor | None:

@@ -48,18 +48,14 @@ class Processors:
         self.uses_history = bool(self._looking_back or self._written)
 
     def __call__(self, logits: Tensor, history: History | None = None) -> Distribution:
-        """logits [B, M, V'] -> distributions of the history's last M nodes (see Sampler).
-
-        Raises UserError if no line has a finite best logit.
-        """
+        """logits [B, M, V'] -> distributions of the history's last M nodes (see Sampler)."""
         shape = logits.shape[:2]
-        scores = self._processed(logits, history)
+        scores, usable = self._processed(logits, history)
+        usable = usable.view(shape)
         if self.greedy:
-            best, tokens = scores.max(-1)
-            _check_finite(best)
-            return Distribution(tokens=tokens.view(shape))
-        _check_finite(scores.amax(-1))
-        return Distribution(probs=self._probs(scores).view(*shape, self.vocab_size))
+            return Distribution(tokens=scores.argmax(-1).view(shape), usable=usable)
+        probs = self._probs(scores).view(*shape, self.vocab_size)
+        return Distribution(probs=probs, usable=usable)
 
     def log_probs(self, logits: Tensor, history: History | None = None) -> Tensor:
         """logits [B, M, V'] -> log-probabilities [B, M, vocab_size] (see Sampler)."""
@@ -67,14 +63,20 @@ class Processors:
             probs = self(logits, history).probs
             assert probs is not None
             return probs.log()
-        scores = self._processed(logits, history).log_softmax(-1)
+        scores = self._processed(logits, history)[0].log_softmax(-1)
         scores = F.pad(scores, (0, self.vocab_size - scores.shape[-1]), value=-torch.inf)
         return scores.view(*logits.shape[:2], self.vocab_size)
 
-    def _processed(self, logits: Tensor, history: History | None) -> Tensor:
+    def _processed(self, logits: Tensor, history: History | None) -> tuple[Tensor, Tensor]:
+        """Scores [R, V'], and which lines are usable [R]; in the others token 0 is the only one."""
         wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
         scores = logits[..., : self.valid_vocab].to(wide).flatten(0, 1)
-        return self._process(scores, history, logits.shape[1])
+        scores = self._process(scores, history, logits.shape[1])
+        usable = scores.amax(-1).isfinite()
+        if not bool(usable.all()):
+            scores = scores.masked_fill(~usable[:, None], -torch.inf)
+            scores[:, 0] = scores[:, 0].where(usable, 0)
+        return scores, usable
 
     def _process(self, scores: Tensor, history: History | None, nodes: int) -> Tensor:
         if self._bias:
@@ -100,11 +102,8 @@ class Processors:
 
     def _line_by_line(self, scores: Tensor) -> Tensor:
         probs = scores.new_zeros(len(scores), self.vocab_size)
-        # Padding nodes may hold NaN; they get no distribution.
-        finite = scores.amax(-1).isfinite().tolist()
-        for line, dense, fine in zip(scores, probs, finite, strict=True):
-            if fine:
-                self._truncate(Candidates(line)).write(dense)
+        for line, dense in zip(scores, probs, strict=True):
+            self._truncate(Candidates(line)).write(dense)
         return probs
 
     def _truncate(self, found: Candidates) -> Candidates:
@@ -154,11 +153,3 @@ def _written(config: SamplingOptions) -> WrittenTokenPenalty | None:
     if config.presence_penalty == 0 and config.frequency_penalty == 0:
         return None
     return WrittenTokenPenalty(config.presence_penalty, config.frequency_penalty)
-
-
-def _check_finite(best: Tensor) -> None:
-    if not bool(best.isfinite().any()):
-        raise UserError(
-            "no token can be chosen: the model's logits are NaN or infinite (try"
-            " model.dtype=float32), or the sampling options forbid every token"
-        )

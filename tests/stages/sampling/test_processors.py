@@ -192,17 +192,26 @@ def test_the_last_nodes_can_be_asked_for_alone() -> None:
     assert torch.equal(every[:, 4:], last)
 
 
-def test_broken_logits_are_an_error_and_padding_nodes_are_not() -> None:
+@pytest.mark.parametrize("broken", [float("nan"), float("inf"), float("-inf")])
+def test_broken_lines_are_marked_and_leave_the_others_alone(broken: float) -> None:
     for options in ({}, {"temperature": 1.0}, {"temperature": 1.0, "top_k": 3, "min_p": 0.1}):
-        with pytest.raises(UserError, match=r"model\.dtype"):
-            processors(**options)(torch.full((1, 2, VOCAB), float("nan")))
-        padded = logits(1, 2)
-        padded[0, 1] = float("nan")
-        made = processors(**options)(padded)
-        fine = processors(**options)(logits(1, 2))
+        damaged = logits(1, 2)
+        damaged[0, 1] = broken
+        sampler = processors(**options)
+        made, fine = sampler(damaged), sampler(logits(1, 2))
+        for found in (made, made.node(slice(0, 2))):
+            assert found.usable is not None
+            assert found.usable.tolist() == [[True, False]]
         for a, b in ((made.tokens, fine.tokens), (made.probs, fine.probs)):
             assert (a is None) == (b is None)
-            assert a is None or b is None or torch.equal(a[:, 0], b[:, 0])
+            if a is not None and b is not None:
+                assert torch.equal(a[:, 0], b[:, 0])
+        if made.probs is None:
+            assert made.tokens is not None
+            assert made.tokens[0, 1] == 0
+        else:
+            assert made.probs[0, 1].nonzero().tolist() == [[0]]
+        assert sampler.log_probs(damaged)[0, 1].exp().nonzero().tolist() == [[0]]
 
 
 @pytest.mark.parametrize(

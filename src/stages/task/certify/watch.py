@@ -1,7 +1,7 @@
 """A sampler that writes down the distributions of chosen places, and can force first tokens."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -66,7 +66,7 @@ class Watched:
             probs = self.sampler.log_probs(logits, history).exp()
         for row, node, place in found:
             seen = probs[row, node].double().cpu()
-            if bool(seen.isfinite().all()):  # padding nodes may hold NaN
+            if distribution.usable is None or bool(distribution.usable[row, node]):
                 total, count = self.sums.get(place, (torch.zeros_like(seen), 0))
                 self.sums[place] = (total + seen, count + 1)
 
@@ -83,7 +83,7 @@ class Watched:
         if tokens is not None:
             tokens = tokens.clone()
             tokens[lines, 0] = tokens.new_tensor(wanted)
-        return Distribution(probs, tokens)
+        return replace(distribution, probs=probs, tokens=tokens)
 
     def means(self, ranks: Ranks) -> dict[Place, Tensor]:
         """{place: mean distribution [V]} over all ranks, on rank 0 only (elsewhere empty)."""
