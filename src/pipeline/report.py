@@ -92,7 +92,7 @@ def _summary(results: Results) -> str:
 
 def _time(results: Results) -> str:
     parts = [
-        Share(name, name, share, f"{number(results, f'{name}_s') or 0:.2f} s")
+        Share(name, name.split()[-1], share, f"{share * (number(results, 'wall_s') or 0):.2f} s")
         for name, share in shares(results).items()
     ]
     if not parts:

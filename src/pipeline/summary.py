@@ -27,8 +27,8 @@ def number(results: Results, name: str) -> float | None:
 
 
 def shares(results: Results) -> dict[str, float]:
-    """The shares of the loop's time: prefill, draft, verify, with several ranks waiting for
-    each other, overhead; empty if nothing ran."""
+    """The shares of the loop's time: prefill, draft, verify (one where an engine cannot tell them
+    apart), with several ranks waiting for each other, overhead; empty if nothing ran."""
     wall = number(results, "wall_s")
     if not wall:
         return {}
@@ -36,6 +36,9 @@ def shares(results: Results) -> dict[str, float]:
     found = {part: (number(results, f"{part}_s") or 0.0) / wall for part in parts}
     if (number(results, "world_size") or 1) == 1:
         del found["wait"]
+    if _drafts(results) and results.get("draft_ms") is None:
+        del found["draft"]
+        return {"draft and verify" if k == "verify" else k: part for k, part in found.items()}
     return found
 
 

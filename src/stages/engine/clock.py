@@ -32,5 +32,5 @@ class Clock:
 def now(device: torch.device) -> float:
     """Seconds, after all work queued on a GPU."""
     if device.type == "cuda":
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(device)
     return perf_counter()

@@ -44,10 +44,10 @@ def attention(
     batch, heads, length, dim = query.shape
     groups = heads // key.shape[1]
     if s_aux is not None or softcap is not None:
-        bias = masks.bias(sliding_window, query.dtype)
+        bias = masks.bias(sliding_window, query.dtype, query.device)
         out = _explicit(query, key, value, bias, scale, softcap, s_aux)
         return out.transpose(1, 2).contiguous(), None
-    bias = masks.bias(sliding_window, query.dtype, groups)
+    bias = masks.bias(sliding_window, query.dtype, query.device, groups)
     causal = bias is None and length > 1
     if causal:
         out = F.scaled_dot_product_attention(

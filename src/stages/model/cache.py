@@ -7,7 +7,8 @@ from torch import Tensor
 
 
 class SlotCache:
-    """Keys and values of B sequences; each layer's buffers are [B, Hkv, capacity, D].
+    """Keys and values of B sequences; each layer's buffers are [B, Hkv, capacity, D], on the
+    layer's own device.
 
     transformers calls `update` in every attention layer. The slots of a forward are fixed by
     `place`; they become part of the sequence only through `advance` or `keep`, so what a rejected
@@ -64,9 +65,10 @@ class SlotCache:
             keys[:, :, self._first : self._end] = key
             values[:, :, self._first : self._end] = value
         else:
-            lines = torch.arange(self.rows, device=self.device)[:, None]
-            keys[lines, :, self._slots] = key.transpose(1, 2)
-            values[lines, :, self._slots] = value.transpose(1, 2)
+            slots = self._slots.to(key.device)
+            lines = torch.arange(self.rows, device=key.device)[:, None]
+            keys[lines, :, slots] = key.transpose(1, 2)
+            values[lines, :, slots] = value.transpose(1, 2)
         return keys[:, :, : self._end], values[:, :, : self._end]
 
     def _allocate(self, like: Tensor) -> Tensor:
@@ -95,7 +97,7 @@ class SlotCache:
             slots = self.lengths[:, None] + steps.to(self.device)
             for store in (self.keys, self.values):
                 for buffer in store.values():
-                    buffer[lines, :, slots] = buffer[lines, :, source]
+                    _move(buffer, lines, source, slots)
         self.advance(counts)
 
     def select(self, rows: Tensor) -> None:
@@ -105,4 +107,10 @@ class SlotCache:
         self.host_lengths = [self.host_lengths[row] for row in rows.tolist()]
         for store in (self.keys, self.values):
             for layer, buffer in store.items():
-                store[layer] = buffer[rows]
+                store[layer] = buffer[rows.to(buffer.device)]
+
+
+def _move(buffer: Tensor, lines: Tensor, source: Tensor, slots: Tensor) -> None:
+    """Copy columns source [B, D] of a buffer to slots [B, D], wherever the buffer is."""
+    lines, source, slots = (index.to(buffer.device) for index in (lines, source, slots))
+    buffer[lines, :, slots] = buffer[lines, :, source]

@@ -10,7 +10,8 @@ _KNOWN = "auto, cpu, cuda, cuda:<n> or mps"
 
 
 def resolve_device(name: str) -> torch.device:
-    """`auto` is the rank's CUDA device if there is one, else the CPU; other names are torch's.
+    """`auto` is the rank's CUDA device if there is one, else the CPU; other names are torch's. A
+    CUDA device becomes torch's current one, which timings and memory counts refer to.
 
     Raises UserError for a name torch does not know and for a device that is not there.
     """
@@ -32,4 +33,5 @@ def _cuda(device: torch.device) -> torch.device:
     index = int(os.environ.get("LOCAL_RANK", "0")) if device.index is None else device.index
     if index >= count:
         raise UserError(f"model.device=cuda:{index} of {count} GPUs here; use model.device=cpu")
+    torch.cuda.set_device(index)
     return torch.device("cuda", index)

@@ -47,20 +47,24 @@ class Masks:
         self.plain = plain
         self.uniform = uniform
         self.windows: set[int | None] = set()
-        self._bias: dict[tuple[int | None, int], Tensor | None] = {}
+        self._bias: dict[tuple[int | None, int, torch.device], Tensor | None] = {}
 
-    def bias(self, window: int | None, dtype: torch.dtype, groups: int = 1) -> Tensor | None:
+    def bias(
+        self, window: int | None, dtype: torch.dtype, device: torch.device, groups: int = 1
+    ) -> Tensor | None:
         """Additive bias [B, 1, groups * T, columns] for so many queries packed along T, or None
-        where causal attention says it all."""
+        where causal attention says it all. Layers may be on several devices."""
         self.windows.add(window)
         if window is not None and window >= self.columns:
             window = None
-        if (window, groups) not in self._bias:
+        key = window, groups, device
+        if key not in self._bias:
             bias = self._build(window, dtype)
-            if bias is not None and groups > 1:
-                bias = bias.repeat(1, 1, groups, 1)
-            self._bias[window, groups] = bias
-        return self._bias[window, groups]
+            if bias is not None:
+                bias = bias.repeat(1, 1, groups, 1) if groups > 1 else bias
+                bias = bias.to(device)
+            self._bias[key] = bias
+        return self._bias[key]
 
     def _build(self, window: int | None, dtype: torch.dtype) -> Tensor | None:
         if self.plain and window is None:

@@ -62,7 +62,7 @@ class HFTarget:
 
     def lm_head(self, hidden: Tensor) -> Tensor:
         """Logits [..., V] of final-normed hidden states."""
-        return scaled(self._head(hidden), self.config)
+        return scaled(self._head(hidden).to(self.device), self.config)
 
     def forward(
         self,
@@ -91,18 +91,18 @@ class HFTarget:
         else:
             with self.subset.only(chosen):
                 hidden = self._run(arguments, cache, masks)
-        features = {layer: self._captured[layer] for layer in capture}
+        features = {layer: self._captured[layer].to(self.device) for layer in capture}
         if not chosen or chosen[-1] != self.num_layers - 1:
             return Forward(None, hidden, features)
         wanted = hidden
         if logits_at is not None:
-            index = logits_at.to(self.device)[..., None].expand(-1, -1, hidden.shape[-1])
+            index = logits_at.to(hidden.device)[..., None].expand(-1, -1, hidden.shape[-1])
             wanted = hidden.gather(1, index)
         return Forward(self.lm_head(wanted), hidden, features)
 
     def _run(self, arguments: dict[str, Any], cache: SlotCache, masks: Masks) -> Tensor:
         output = self.parts.decoder(**arguments, cache=cache, use_cache=True, masks=masks)
-        hidden: Tensor = output[0]
+        hidden: Tensor = output[0].to(self.device)
         self.windows = masks.windows
         return hidden
 

@@ -201,10 +201,14 @@ def _category_lines(completions: Sequence[Completion]) -> list[str]:
     return [
         head,
         *(
-            f"  {name:<24} {line['mean_acceptance_length']:.2f}  ({line['prompts']:.0f} prompts)"
+            f"  {name:<24} {line['mean_acceptance_length']:.2f}  ({_prompts(line['prompts'])})"
             for name, line in table.items()
         ),
     ]
+
+
+def _prompts(count: float) -> str:
+    return "1 prompt" if count == 1 else f"{count:.0f} prompts"
 
 
 def _cost_lines(costs: dict[int, float]) -> list[str]:

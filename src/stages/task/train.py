@@ -72,11 +72,19 @@ class Train:
                 report,
                 tick,
             )
-            if config.resume:
-                trainer.resume()
-            trainer.run()
+            over = config.resume and trainer.resume() and trainer.progress.fraction >= 1
+            if not over:
+                trainer.run()
         best = folder / "best"
         lines = [f"trained: {best} (draft={draft} draft.path={best})"]
+        if over:
+            lines = [
+                f"trained to the end before: {best} (draft={draft} draft.path={best}); "
+                "task.resume=false trains it anew"
+            ]
+        length = final.get("val_acceptance_length")
+        if length is not None:
+            lines.append(f"held-out chats: {length:.2f} tokens per target forward")
         return RunResult(metrics={**final, "head": str(best)}, lines=lines)
 
     def _progress(self, recipe: Recipe, world: int) -> Progress:

@@ -187,13 +187,17 @@ def test_an_unknown_peer_is_named_before_anything_is_loaded():
         build("task", {"name": "bench", "peers": ["vlm"]})
 
 
-def test_what_cannot_be_told_apart_is_left_open(tmp_path):
+def test_what_cannot_be_told_apart_is_left_open(tmp_path, capsys):
     cfg = composed("engine=transformers", "draft=ngram", "batch_size=1")
     assert run(cfg, tmp_path, CHOICES) == 0
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["engine"] == "transformers"
     assert results["verify_ms"] > 0
     assert results["draft_ms"] is results["predicted_speedup"] is None
+    printed = capsys.readouterr().out
+    assert "draft and verify" in printed
+    assert "draft 0%" not in printed
+    assert '<i class="swatch verify"></i>draft and verify' in (tmp_path / "report.html").read_text()
 
 
 def test_bench_measures_it_as_a_peer(tmp_path, capsys):

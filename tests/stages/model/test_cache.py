@@ -115,3 +115,17 @@ def test_no_rows_left():
     cache = SlotCache(2, 4, CPU)
     cache.select(torch.tensor([], dtype=torch.long))
     assert cache.rows == 0
+
+
+def test_layers_may_be_on_other_devices():
+    """As with model.device_map; tensors without data stand for a second GPU."""
+    cache, elsewhere = SlotCache(2, 8, CPU), torch.device("meta")
+    for lengths in ([1, 3], [1, 2]):  # a uniform forward, then ragged ones
+        cache.place(3)
+        for layer, device in enumerate((CPU, elsewhere)):
+            key = torch.ones(2, 1, 3, 4, device=device)
+            assert cache.update(key, key, layer)[0].device == device
+        cache.keep(torch.tensor([[0, 2, 1], [2, 1, 0]]), torch.tensor(lengths))
+    cache.select(torch.tensor([1]))
+    assert [buffer.device for buffer in cache.keys.values()] == [CPU, elsewhere]
+    assert cache.keys[1].shape == (1, 1, 8, 4)

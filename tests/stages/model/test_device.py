@@ -7,10 +7,14 @@ from draftmesh.stages.model.device import resolve_device
 
 @pytest.fixture
 def gpus(monkeypatch):
+    """gpus(count): so many GPUs, whose current one is gpus.current[-1]."""
+
     def have(count):
+        monkeypatch.setattr(torch.cuda, "set_device", have.current.append)
         monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
 
+    have.current = []
     return have
 
 
@@ -25,6 +29,7 @@ def test_each_rank_takes_its_own_gpu(gpus, monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "3")
     assert resolve_device("auto") == torch.device("cuda", 3)
     assert resolve_device("cuda:1") == torch.device("cuda", 1)
+    assert gpus.current == [0, 3, 1], "what times and memory counts refer to"
     monkeypatch.setenv("LOCAL_RANK", "4")
     with pytest.raises(UserError, match=r"cuda:4 of 4 GPUs here; use model\.device=cpu"):
         resolve_device("cuda")

@@ -5,6 +5,8 @@ from trees import parents, path
 
 from draftmesh.stages.model.masks import Masks, ancestors
 
+CPU = torch.device("cpu")
+
 
 @given(st.lists(parents(4, 4), min_size=1, max_size=4))
 def test_ancestors_are_the_nodes_on_the_path(trees):
@@ -35,7 +37,7 @@ def test_bias_is_open_where_a_token_may_look(data):
     masks = Masks(
         torch.tensor(committed), whole.sum(-1) - 1, whole[:, offset:], columns, False, same
     )
-    bias = masks.bias(window, torch.float64)
+    bias = masks.bias(window, torch.float64, CPU)
     for row in range(rows):
         for token in range(offset, 5):
             line = bias[row if len(bias) > 1 else 0, 0, token - offset]
@@ -54,7 +56,17 @@ def test_plain_causal_forwards_need_no_mask_until_a_window_is_shorter():
     depth = torch.arange(4)[None]
     related = depth[:, :, None] >= depth[:, None]
     masks = Masks(torch.tensor([0]), depth, related, 4, True, True)
-    assert masks.bias(None, torch.float64) is None
-    assert masks.bias(4, torch.float64) is None
-    assert masks.bias(2, torch.float64)[0, 0, 3].isinf().tolist() == [True, True, False, False]
+    assert masks.bias(None, torch.float64, CPU) is None
+    assert masks.bias(4, torch.float64, CPU) is None
+    assert masks.bias(2, torch.float64, CPU)[0, 0, 3].isinf().tolist() == [True, True, False, False]
     assert masks.windows == {None, 4, 2}
+
+
+def test_layers_on_another_device_get_their_bias_there():
+    whole = ancestors(torch.tensor([[-1, 0, 0]]))
+    masks = Masks(torch.tensor([2]), whole.sum(-1) - 1, whole, 5, False, True)
+    elsewhere = torch.device("meta")
+    biases = [masks.bias(None, torch.float64, device, 2) for device in (elsewhere, CPU, elsewhere)]
+    assert [bias.device for bias in biases] == [elsewhere, CPU, elsewhere]
+    assert biases[0] is biases[2]
+    assert biases[0].shape == biases[1].shape

@@ -89,6 +89,18 @@ def test_it_continues_after_a_kill(trained):
     assert after["spent"] > before["spent"]
 
 
+def test_a_training_that_is_over_says_so(trained):
+    tmp_path, _, second = trained
+    assert "held-out chats: " in second.stdout
+    before = (tmp_path / "run/metrics.jsonl").read_text()
+    third = subprocess.run(
+        command(tmp_path, "task.epochs=30"), cwd=tmp_path, capture_output=True, text=True
+    )
+    assert third.returncode == 0
+    assert "trained to the end before" in third.stdout
+    assert (tmp_path / "run/metrics.jsonl").read_text() == before
+
+
 def test_the_head_drafts(trained):
     tmp_path, _, _ = trained
     use = [
