@@ -14,7 +14,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from draftmesh.cli import flags, follower, local_plugins, quoting, searchpath
+from draftmesh.cli import additions, flags, follower, local_plugins, quoting, searchpath
 from draftmesh.cli.failure import guard
 from draftmesh.pipeline.options import run_options
 from draftmesh.registry import build, load_plugins
@@ -43,12 +43,17 @@ def job(cfg: DictConfig) -> None:
     code = guard(lambda: execute(cfg, run_dir, choices, multirun), run_dir, debug=debug)
     if multirun:
         gc.collect()  # a model's hooks refer back to it; the next one should not stand beside it
-    if code != 2:
+    if code != 2 and (code or _wrote(run_dir)):
         print(f"Run folder: {run_dir}", flush=True)
     if code and multirun and code != 130:
         _codes.append(code)
     elif code:
         sys.exit(code)
+
+
+def _wrote(run_dir: Path) -> bool:
+    """Whether the folder holds more than Hydra's own record and an empty log."""
+    return any(p.name != ".hydra" and p.stat().st_size for p in run_dir.iterdir())
 
 
 def execute(
@@ -82,7 +87,7 @@ def start() -> int:
     _jobs.clear()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach us instead of Hydra's own printer
     arguments = sys.argv[1:]
-    sys.argv[1:] = flags.multirun_first(quoting.quote_text(arguments))
+    sys.argv[1:] = flags.multirun_first(additions.add_plus(quoting.quote_text(arguments)))
     debug = "debug=true" in arguments
     code = guard(lambda: _start(arguments), None, debug=debug)
     code = code or next(iter(_codes), 0)

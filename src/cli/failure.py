@@ -10,6 +10,7 @@ from pathlib import Path
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
+from draftmesh.cli.flags import is_multirun
 from draftmesh.cli.override_errors import explain, is_about_a_group
 from draftmesh.registry import UserError
 from draftmesh.stages.task.records.files import ERROR, write_text
@@ -24,7 +25,11 @@ UNWRITABLE = {
     errno.EISDIR,
     errno.EEXIST,
     errno.ENAMETOOLONG,
+    errno.ENOENT,
 }
+
+FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
+"""What places the folders of a run and of a multirun."""
 
 
 def guard(action: Callable[[], int], run_dir: Path | None, *, debug: bool) -> int:
@@ -54,16 +59,27 @@ def _judge(error: Exception, run_dir: Path | None) -> tuple[str, int]:
         return _one_line(str(error)), 2
     if isinstance(error, OSError) and error.errno in UNWRITABLE and _is_output(error, run_dir):
         where = error.filename or run_dir
-        return f"hydra.run.dir: cannot write to {where}: {error.strerror}", 2
+        option = FOLDERS[is_multirun(sys.argv[1:])]
+        return f"{option}: cannot write to {where}: {error.strerror}", 2
     text = _one_line(f"{type(error).__name__}: {error}")
     return f"failed: {text} (debug=true shows the traceback)", 1
 
 
 def _is_output(error: OSError, run_dir: Path | None) -> bool:
-    """A failed write knows no file name; before the run folder exists, only Hydra writes."""
+    """A failed write knows no file name; before the run folder exists, only Hydra writes. What is
+    not there is more often an input."""
+    if error.errno == errno.ENOENT:
+        return run_dir is None and _leads_to_run_folder(Path(str(error.filename)))
     if run_dir is None or error.filename is None:
         return True
     return Path(str(error.filename)).absolute().is_relative_to(run_dir.absolute())
+
+
+def _leads_to_run_folder(path: Path) -> bool:
+    """Whether it is a folder that the command line wants the runs in, or one above it."""
+    pairs = (argument.partition("=") for argument in sys.argv[1:])
+    wanted = (Path(folder) for key, _, folder in pairs if key in FOLDERS)
+    return any(folder.absolute().is_relative_to(path.absolute()) for folder in wanted)
 
 
 def _one_line(text: str) -> str:

@@ -1,6 +1,6 @@
 """`plugins=[my.module]`: what the user's modules register can be chosen without any YAML."""
 
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
@@ -8,7 +8,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import OverrideParseException
 from omegaconf import OmegaConf
 
-from draftmesh.registry import GROUPS, UserError, describe, load_plugins
+from draftmesh.registry import GROUPS, Entry, UserError, describe, load_plugins
 
 
 def publish(arguments: list[str]) -> None:
@@ -21,7 +21,7 @@ def publish(arguments: list[str]) -> None:
     for kind in GROUPS if modules else ():
         for entry in describe(kind):
             if isinstance(entry.target, type) and entry.origin != "built-in":
-                node = _defaults(entry.target.Config) | {"name": entry.name}
+                node = _defaults(_schema(entry)) | {"name": entry.name}
                 ConfigStore.instance().store(name=entry.name, group=kind, node=node)
 
 
@@ -35,6 +35,17 @@ def _modules(argument: str) -> list[str]:
     if not isinstance(value, list):
         raise UserError(f"{argument}: a list is needed: plugins=[{value}]")
     return [str(module) for module in value]
+
+
+def _schema(entry: Entry) -> type[Any]:
+    schema = getattr(entry.target, "Config", None)
+    known = [f.name for f in fields(schema)] if is_dataclass(schema) else []
+    if isinstance(schema, type) and "name" in known:
+        return schema
+    raise UserError(
+        f"plugins: {entry.kind} '{entry.name}' ({entry.address}) needs a frozen dataclass Config "
+        f'inside the class, with the field name: str = "{entry.name}"'
+    )
 
 
 def _defaults(schema: type[Any]) -> dict[str, Any]:

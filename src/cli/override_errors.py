@@ -56,18 +56,34 @@ def _missing_option(error: MissingConfigException) -> str:
 
 
 def _unknown_key(key: str, arguments: list[str]) -> str:
-    known = _known_keys(arguments)
+    alternatives = _alternatives(key.partition(".")[0], arguments)
+    composed = [_known_keys(choices) for choices in alternatives.values()]
+    pairs = zip(alternatives, composed, strict=True)
+    lacking = [(choice, known) for choice, known in pairs if key not in known]
+    if not lacking:
+        return f"{key}: new keys are given with a plus sign: +{key}=..."
+    choice, known = lacking[0]
     parent, dot, name = key.rpartition(".")
     siblings = [k.rpartition(".")[2] for k in known if k.rpartition(".")[0] == parent]
     if dot and siblings:
         hint = did_you_mean(name, siblings, f"{parent}.")
-        return f"{key}: no such option{hint}; options of {parent}: {', '.join(siblings)}"
+        where = choice if len(alternatives) > 1 else parent
+        return f"{key}: no such option{hint}; options of {where}: {', '.join(siblings)}"
     return f"{key}: no such option{did_you_mean(key, known)}; see --help"
 
 
-def _known_keys(arguments: list[str]) -> list[str]:
-    """Every key of the composed configuration, with the group choices that can be composed."""
-    choices = [a for a in arguments if re.fullmatch(r"[a-z]+=[\w-]+", a)]
+def _alternatives(group: str, arguments: list[str]) -> dict[str, list[str]]:
+    """Each `group=choice` of the command line ("" if there is none), and the choices to compose:
+    that one and one of each other group."""
+    matches = (re.fullmatch(r"([a-z]+)=([\w,-]+)", a) for a in arguments)
+    choices = {match[1]: match[2].split(",") for match in matches if match}
+    fixed = [f"{name}={values[0]}" for name, values in choices.items() if name != group]
+    own = [f"{group}={value}" for value in choices.get(group, [])]
+    return {choice: [*fixed, choice] for choice in own} or {"": fixed}
+
+
+def _known_keys(choices: list[str]) -> list[str]:
+    """Every key of the configuration composed with these choices, without them if one is wrong."""
     for overrides in (choices, []):
         GlobalHydra.instance().clear()
         try:

@@ -29,7 +29,7 @@ class Multirun:
     def title(self) -> str:
         """`multirun draft=none,eagle parallel=single,tp2`: the options with several values."""
         several = [text for text in self.overrides if _sweeps(text)]
-        return " ".join(["multirun", *(several or self.overrides)])
+        return " ".join(["multirun", *(text.lstrip("+") for text in several or self.overrides)])
 
     def parent(self, cfg: Mapping[str, Any]) -> str | None:
         """The id of the run above the others, opened with the first one's tracking options; None
@@ -65,7 +65,7 @@ class Multirun:
         tracker.finish(status)
         print_grid(grid, self.folder, self.title)
         if code == 130:
-            print("Interrupted: runs that had not begun are not in the table", flush=True)
+            print("Interrupted: a run that had not begun is not in the table", flush=True)
 
 
 _open: dict[Path, Multirun] = {}

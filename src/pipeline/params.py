@@ -46,14 +46,21 @@ def run_params(
 
 
 def run_name(cfg: Mapping[str, Any], choices: Mapping[str, str]) -> str:
-    """A short name such as `eagle-k5_ep4_s0`; other tasks than `generate` come first."""
-    draft, k = cfg["draft"]["name"], _look_up(cfg, "draft.k")
-    parts = [f"{draft}-k{k}" if k else draft]
+    """A short name such as `eagle-k5_ep4_s0` or, with a tree, `eagle-k5-dynamic16_ep4_s0`; other
+    tasks than `generate` come first."""
+    parts = [_draft_label(cfg)]
     parts += [choices.get("parallel", str(cfg["parallel"]["name"])), f"s{cfg['seed']}"]
     engine = cfg["engine"]["name"]
     parts = parts if engine == "native" else [engine, *parts]
     task = cfg["task"]["name"]
     return "_".join(parts if task == "generate" else [task, *parts])
+
+
+def _draft_label(cfg: Mapping[str, Any]) -> str:
+    k, shape, nodes = (_look_up(cfg, f"draft.{option}") for option in ("k", "shape", "nodes"))
+    parts = [str(cfg["draft"]["name"]), f"k{k}" if k else ""]
+    parts.append(f"{shape}{nodes or ''}" if shape and shape != "chain" else "")
+    return "-".join(filter(None, parts))
 
 
 def model_label(node: Mapping[str, Any]) -> str:

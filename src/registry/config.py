@@ -38,7 +38,12 @@ def merge_config(schema: type[Any], node: Mapping[str, Any], prefix: str) -> Any
         reason = str(error.msg or error).strip().splitlines()[0]
         if "is not a ListConfig" in reason:
             reason = f"takes a list, for example {prefix}{key}=[{node.get(str(key))}]"
-        raise UserError(f"{prefix}{key}: {reason}") from error
+        raise UserError(f"{prefix}{key}: {reason}{_also(f'{prefix}{key}')}") from error
+
+
+def _also(option: str) -> str:
+    """What an option takes beyond its type, because it is replaced before a plugin sees it."""
+    return "; takes a number, or auto" if option == "draft.k" else ""
 
 
 def _part(schema: Any, node: Any, name: str) -> Any:

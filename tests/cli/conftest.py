@@ -37,6 +37,8 @@ class Pipeline:
         multirun: Path | None = None,
     ) -> int:
         self.choices = choices
+        if run_dir is not None:
+            (run_dir / "results.json").write_text("{}")
         self.calls.append((cfg, run_dir))
         outcome = self.outcome(cfg, run_dir) if callable(self.outcome) else self.outcome
         if isinstance(outcome, BaseException):

@@ -64,6 +64,36 @@ def test_output_folder_that_cannot_be_made(call, tmp_path):
     assert len(result.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (["hydra.run.dir=gone/a"], "hydra.run.dir"),
+        (["-m", "hydra.sweep.dir=gone"], "hydra.sweep.dir"),
+    ],
+)
+def test_so_is_one_that_the_system_says_is_not_there(call, monkeypatch, arguments, option):
+    def mkdir(path, *args, **kwargs):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", "gone")
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    result = call(*arguments)
+    assert result.code == 2
+    assert result.err == f"draftmesh: {option}: cannot write to gone: No such file or directory\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["parallel.nnodes=2", "parallel.node_rank=1"]])
+def test_a_missing_input_is_no_output(call, pipeline, arguments):
+    pipeline.outcome = FileNotFoundError(errno.ENOENT, "No such file or directory", "chats.jsonl")
+    result = call("hydra.run.dir=mine", *arguments)
+    assert result.code == 1
+    assert "failed: FileNotFoundError" in result.err
+
+
+def test_a_task_that_wrote_nothing_names_no_folder(call):
+    assert "Run folder" not in call("task=list").out
+    assert "Run folder" in call("draft=none").out
+
+
 def test_debug_shows_the_traceback(call, pipeline):
     pipeline.outcome = RuntimeError("boom")
     assert "Traceback" in call("debug=true").err

@@ -9,6 +9,16 @@ import pytest
         (["draft.kk=3"], "draft.kk: no such option; did you mean draft.k?; options of draft: "),
         (["draft=self", "draft.exitlayer=3"], "did you mean draft.exit_layer?"),
         (["draft=none", "draft.k=3"], "draft.k: no such option; options of draft: name"),
+        (
+            ["-m", "draft=none,ngram", "draft.k=3"],
+            "draft.k: no such option; options of draft=none: ",
+        ),
+        (
+            ["-m", "draft=ngram,none", "draft.k=3"],
+            "draft.k: no such option; options of draft=none: ",
+        ),
+        (["-m", "draft=ngram,none", "seed=1,2", "draft.kk=3"], "options of draft=ngram: name, k"),
+        (["parallel={new:1}"], "parallel: new keys are given with a plus sign: +parallel=..."),
         (["drfat=none"], "drfat: no such option; did you mean draft?"),
         (["max_tokens=3"], "max_tokens: no such option; did you mean max_new_tokens?"),
         (["hydra.run.dri=x"], "hydra.run.dri: no such option; did you mean hydra.run.dir?"),

@@ -111,6 +111,20 @@ def test_the_parent_ends_as_the_whole_did(tmp_path, tracker, code, status):
     assert tracker.told[-1] == ("finish", status)
 
 
+def test_an_interrupted_grid_claims_nothing_of_runs_that_may_all_have_begun(
+    tmp_path, tracker, capsys
+):
+    job = begun(tmp_path / "0")
+    (job / "error.txt").write_text("interrupted\n")
+    parent = Multirun(tmp_path, ["seed=1"])
+    parent.parent(CFG)
+    parent.close(130, [job])
+    out = capsys.readouterr().out
+    assert "Interrupted: a run that had not begun is not in the table" in out
+    assert "interrupted: a\n" in out
+    assert "failed" not in out
+
+
 def test_a_grid_that_cannot_be_written_does_not_leave_the_parent_open(tmp_path, tracker):
     (tmp_path / "file").touch()
     parent = Multirun(tmp_path / "file", ["seed=1,2"])
@@ -152,6 +166,7 @@ def test_nothing_is_closed_that_was_never_begun(tmp_path, tracker):
         (["draft.k=range(1,4)", "stop=[a,b]"], "multirun draft.k=range(1,4)"),
         (["task.steps=[1,2],[3]", "seed=0"], "multirun task.steps=[1,2],[3]"),
         (["seed=0"], "multirun seed=0"),
+        (["++sampling.logit_bias={5:1.0},{}"], "multirun sampling.logit_bias={5:1.0},{}"),
     ],
 )
 def test_the_title_names_what_is_swept(overrides, title):

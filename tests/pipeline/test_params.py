@@ -39,6 +39,11 @@ def test_a_model_from_a_folder_or_the_hub_is_called_by_its_last_part() -> None:
 
 def test_run_names() -> None:
     assert run_name(config(), {"parallel": "ep4"}) == "eagle-k5_ep4_s0"
+    tree = {"name": "eagle", "k": 5, "shape": "dynamic", "nodes": 16}
+    assert run_name(config(draft=tree), {"parallel": "tp2"}) == "eagle-k5-dynamic16_tp2_s0"
+    for shape, name in (("chain", "eagle-k5_tp2_s0"), ("static", "eagle-k5-static_tp2_s0")):
+        unset = tree | {"shape": shape, "nodes": None}
+        assert run_name(config(draft=unset), {"parallel": "tp2"}) == name
     other = config(engine={"name": "transformers"})
     assert run_name(other, {"parallel": "single"}) == "transformers_eagle-k5_single_s0"
     assert run_name(config(draft={"name": "none"}, seed=3), {"parallel": "tp2"}) == "none_tp2_s3"

@@ -7,7 +7,8 @@ from typing import Any
 
 from rich.table import Table
 
-from draftmesh.registry import KINDS, Entry, describe, option, register
+from draftmesh.registry import KINDS, Entry, UserError, describe, option, register
+from draftmesh.registry.suggest import did_you_mean
 from draftmesh.stages.task.records.console import standard_output
 
 WIDE = 160
@@ -30,8 +31,11 @@ class ListPlugins:
 
     def show(self, cfg: Mapping[str, Any], run_dir: Path) -> None:
         """Print the table. Raises UserError for an unknown kind."""
-        console = standard_output(WIDE)
-        console.print(plugin_table([self.config.kind] if self.config.kind else list(KINDS)))
+        kind = self.config.kind
+        if kind is not None and kind not in KINDS:
+            hint = did_you_mean(kind, KINDS)
+            raise UserError(f"task.kind={kind}: no such kind{hint}; kinds: {', '.join(KINDS)}")
+        standard_output(WIDE).print(plugin_table([kind] if kind else list(KINDS)))
 
 
 def plugin_table(kinds: list[str]) -> Table:

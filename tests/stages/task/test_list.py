@@ -43,7 +43,7 @@ def test_one_kind(capsys):
     text = capsys.readouterr().out
     assert "draft=" in text
     assert "model=" not in text
-    with pytest.raises(UserError, match="no kind 'drafts'"):
+    with pytest.raises(UserError, match=r"task\.kind=drafts: no such kind; did you mean draft\?"):
         ListPlugins(ListPlugins.Config(kind="drafts")).show({}, Path())
 
 

@@ -49,7 +49,7 @@ def outcome(line: Line) -> str:
     """Whether the output is the target's own, as far as the run tells."""
     results = line.run.results
     if not results:
-        return "failed"
+        return "interrupted" if line.run.error == "interrupted" else "failed"
     if results.get("lossy") is True:
         return "lossy"
     if line.run.chosen("draft") == "none" and results.get("exactness") == "unchecked":

@@ -66,7 +66,7 @@ def varied(runs: Sequence[Run]) -> list[str]:
 
 
 def _differs(option: str, runs: Sequence[Run]) -> bool:
-    return len({str(run.chosen(option)) for run in runs}) > 1
+    return len({run.chosen(option) for run in runs}) > 1  # 0 and 0.0 are one value
 
 
 def _top(option: str) -> str:

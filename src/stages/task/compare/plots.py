@@ -23,7 +23,8 @@ def plots(grid: Grid, title: str, folder: Path) -> str:
 
 def _head(grid: Grid, title: str) -> str:
     failed = sum(not line.throughput for line in grid.lines)
-    count = f"{len(grid.lines)} runs" + (f", {failed} without a result" if failed else "")
+    count = "1 run" if len(grid.lines) == 1 else f"{len(grid.lines)} runs"
+    count += f", {failed} without a result" if failed else ""
     varied = ", ".join(grid.columns)
     meta = f"{count}; varied: {varied}" if varied else count
     return f'<h1>{escape(title)}</h1><p class="meta">{escape(meta)}</p>'

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import yaml  # type: ignore[import-untyped]
 from draftmesh.registry import UserError
 from draftmesh.registry.contracts.tracking import Scalar
 from draftmesh.stages.task.records.files import ERROR, OVERRIDES, PARAMS, RESULTS
+
+_ABSENT = object()
 
 
 @dataclass(frozen=True)
@@ -32,14 +35,15 @@ class Run:
 
     def chosen(self, option: str) -> Scalar:
         """The value of an option or the choice of a group; None if the run had no such option."""
-        if option in self.overrides:
-            return self.overrides[option]
-        if option in self.params:
-            return self.params[option]
         node: Any = self.config
         for key in option.split("."):
-            node = node.get(key) if isinstance(node, Mapping) else None
-        return node if isinstance(node, str | int | float | bool | None) else str(node)
+            node = node.get(key, _ABSENT) if isinstance(node, Mapping) else _ABSENT
+        a_group = isinstance(node, Mapping) and "." not in option
+        if node is not _ABSENT and not a_group:
+            return node if isinstance(node, str | int | float | bool) else _text(node)
+        if option in self.overrides:
+            return _typed(self.overrides[option])
+        return self.params.get(option)
 
     def number(self, key: str) -> float | None:
         """A numeric result; None if it is absent or does not apply."""
@@ -103,6 +107,20 @@ def _error(folder: Path) -> str:
 def _overrides(folder: Path) -> dict[str, str]:
     pairs = (str(line).lstrip("+").partition("=") for line in _yaml(folder / OVERRIDES) or [])
     return {key: value.strip("'\"") for key, _, value in pairs}
+
+
+def _typed(text: str) -> Scalar:
+    """What an override says, as the configuration of a run that got one would hold it."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _text(value: Any) -> str:
+    return "null" if value is None else str(value)
 
 
 def _yaml(path: Path) -> Any:

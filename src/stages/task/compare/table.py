@@ -49,7 +49,11 @@ def chosen(line: Line) -> list[str]:
 def failures(grid: Grid) -> list[str]:
     """Why runs have no result, a line each."""
     failed = [line for line in grid.lines if reason(line)]
-    return [f"failed: {label(grid, line)}: {reason(line)}" for line in failed]
+    return [_failure(label(grid, line), outcome(line), reason(line)) for line in failed]
+
+
+def _failure(name: str, how: str, why: str) -> str:
+    return f"{how}: {name}" if how == why else f"{how}: {name}: {why}"
 
 
 def notes(grid: Grid) -> list[str]:

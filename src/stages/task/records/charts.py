@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from draftmesh.stages.task.records.console import shorten
+
 _WIDTH, _HEIGHT = 460, 210
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 8, 18, 40
 _SHARE_WIDTH, _SHARE_HEIGHT = 960, 30
 _CELL_HEIGHT, _ROW_LABEL = 16, 70
 _LENGTH_WIDTH, _LENGTH_HEIGHT, _LENGTH_VALUE = 960, 26, 60
-_CHARACTER = 6.6
+_CHARACTER, _LONGEST = 6.6, 70
 
 
 @dataclass(frozen=True)
@@ -63,15 +65,18 @@ def bar_chart(bars: Sequence[Bar], axis: str) -> str:
 
 
 def length_chart(bars: Sequence[Length], label: str) -> str:
-    """Horizontal bars of any unit, from 0 to the longest, one below the other."""
-    left = min(_CHARACTER * max(len(bar.label) for bar in bars) + 12, _LENGTH_WIDTH / 2)
+    """Horizontal bars of any unit, from 0 to the longest, one below the other. A label that is too
+    long is cut; the text on pointing has all of it."""
+    names = [shorten(bar.label, _LONGEST) for bar in bars]
+    left = _CHARACTER * max(map(len, names)) + 12
     room = _LENGTH_WIDTH - left - _LENGTH_VALUE
     longest = max(bar.length for bar in bars) or 1.0
     parts = [_open_svg("wide", _LENGTH_WIDTH, _LENGTH_HEIGHT * len(bars), label)]
-    for row, bar in enumerate(bars):
+    for row, (bar, name) in enumerate(zip(bars, names, strict=True)):
         top, width = row * _LENGTH_HEIGHT, room * bar.length / longest
-        parts.append(_text(left - 8, top + 17, bar.label, anchor="end"))
-        parts.append(_rect("bar", left, top + 4, width, _LENGTH_HEIGHT - 8, bar.hint))
+        hint = bar.hint if name == bar.label else f"{bar.label}: {bar.hint}"
+        parts.append(_text(left - 8, top + 17, name, anchor="end"))
+        parts.append(_rect("bar", left, top + 4, width, _LENGTH_HEIGHT - 8, hint))
         parts.append(_text(left + width + 6, top + 17, bar.text, "tick", anchor="start"))
     return "".join([*parts, "</svg>"])
 

@@ -76,6 +76,11 @@ def test_runs_without_any_difference_go_by_their_names(show, write_run, capsys):
     assert "run b" in capsys.readouterr().out
 
 
+def test_one_run_is_one(show, write_run):
+    folder = show(write_run("a", {"draft": "none"}, {"throughput_tok_s": 1.0}))
+    assert '<p class="meta">1 run</p>' in (folder / "grid.html").read_text()
+
+
 @pytest.mark.parametrize("runs", [["nowhere"], []])
 def test_no_such_run_is_one_line(show, runs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -1,8 +1,11 @@
+import json
+
 import pytest
 
 from draftmesh.stages.task.compare.columns import COLUMNS, cell, option, outcome, reason, record
 from draftmesh.stages.task.compare.grid import grid_of, varied
 from draftmesh.stages.task.compare.runs import find_runs
+from draftmesh.stages.task.compare.table import failures
 
 SPEEDUP = next(column for column in COLUMNS if column.key == "speedup_vs_plain")
 
@@ -21,6 +24,19 @@ def test_an_option_that_one_command_left_out_has_its_usual_value(write_run):
     assert varied(runs) == ["draft.k", "prompt"]
     assert varied(runs[:2]) == ["prompt"]
     assert [run.chosen("prompt") for run in runs] == [None, "a", "b"]
+
+
+def test_one_value_written_in_two_ways_is_no_difference(write_run):
+    folders = [
+        write_run("a", {"draft": "none", "task": "bench"}, overrides=["task.on=true", "temp=0"]),
+        write_run("b", {"draft": "ngram"}, overrides=["temp=0.0"]),
+    ]
+    for folder in folders:
+        name = {"a": "none", "b": "ngram"}[folder.name]
+        config = {"draft": {"name": name}, "task": {"on": True}, "temp": 0.0}
+        (folder / "config/resolved.yaml").write_text(json.dumps(config))
+    refused = write_run("c", None, None, ["draft=x", "task.on=True", "temp=0"], "draft=x: no")
+    assert varied(find_runs([*folders, refused])) == ["draft"]
 
 
 def test_without_a_command_line_parameters_tell_runs_apart(write_run):
@@ -109,6 +125,13 @@ def test_records_hold_what_varied_what_came_of_it_and_where(grid_folder):
 def test_a_run_that_says_nothing_did_not_finish(write_run):
     line = grid_of(find_runs([write_run("a", {"draft": "none"})])).lines[0]
     assert (outcome(line), reason(line)) == ("failed", "it did not finish")
+
+
+def test_a_run_that_was_interrupted_did_not_fail(write_run):
+    folders = [write_run(d, {"draft": d}, error="interrupted") for d in ("none", "eagle")]
+    grid = grid_of(find_runs(folders))
+    assert [outcome(line) for line in grid.lines] == ["interrupted", "interrupted"]
+    assert failures(grid)[1] == "interrupted: draft=eagle"
 
 
 def test_values_are_short_and_as_on_the_command_line():

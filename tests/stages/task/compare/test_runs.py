@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from draftmesh.registry import UserError
@@ -28,11 +30,25 @@ def test_what_was_chosen_comes_from_the_command_line_the_parameters_or_the_confi
 ):
     run = find_runs([write_run("a", {"draft": "none", "draft.k": 0}, overrides=["+seed='7'"])])[0]
     assert [run.chosen(o) for o in ("seed", "draft.k", "draft.name", "data.path")] == [
-        "7",
+        7,
         0,
         "none",
         None,
     ]
+
+
+def test_the_configuration_is_what_a_run_really_had(write_run):
+    folder = write_run("a", {"draft": "eagle", "draft.nodes": 0}, overrides=["draft.k=5.0"])
+    config = {"draft": {"name": "eagle", "k": 5, "nodes": None, "widths": []}, "task": {"on": True}}
+    (folder / "config/resolved.yaml").write_text(json.dumps(config))
+    (run,) = find_runs([folder])
+    options = ("draft", "draft.k", "draft.nodes", "draft.widths", "task.on", "draft.path")
+    assert [run.chosen(o) for o in options] == ["eagle", 5, "null", "[]", True, None]
+
+
+def test_a_preset_is_named_as_on_the_command_line(write_run):
+    (run,) = find_runs([write_run("a", {"parallel": "mesh"}, overrides=["parallel=tp2"])])
+    assert run.chosen("parallel") == "tp2"
 
 
 def test_listings_are_no_runs(write_run):
