@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from draftmesh.pipeline.meters import Meters, read_meters
-from draftmesh.pipeline.requests import RequestOptions, requests_of
+from draftmesh.pipeline.requests import RequestOptions, next_turn, requests_of
 from draftmesh.pipeline.samples import SampleLog
 from draftmesh.pipeline.spec import Node, RunSpec
 from draftmesh.registry import UserError, build, build_config, get
@@ -153,6 +153,24 @@ class BuiltPipeline:
         shares = self.ranks.gather(own)
         return own if shares is None else merge(shares)
 
+    def converse(
+        self,
+        engine: Engine,
+        requests: Sequence[Request],
+        on_finish: Callable[[Completion], None] = lambda completion: None,
+    ) -> Generation:
+        """Complete requests turn by turn over all ranks (see the contract)."""
+        turns = [engine.generate(self.ranks.own(requests), self.spec.batch_size, on_finish)]
+        for _ in range(max((len(request.later) for request in requests), default=0)):
+            replied = [c for c in turns[-1].completions if c.request.later]
+            asked = [next_turn(c, self.checkpoint, self.target.context) for c in replied]
+            turns.append(engine.generate(asked, self.spec.batch_size, on_finish))
+        own = turns[0]
+        for turn in turns[1:]:
+            own = own.then(turn)
+        shares = self.ranks.gather(own)
+        return own if shares is None else merge(shares)
+
     def variant(self, **changes: Node) -> "BuiltPipeline":
         """This run with some options changed (see the contract)."""
         changed = {kind: {**self.cfg[kind], **options} for kind, options in changes.items()}
@@ -164,8 +182,9 @@ class BuiltPipeline:
         return build_pipeline(cfg, self.run_dir, self.ranks, self.log)
 
     def finished(self, completion: Completion) -> None:
-        """Write a completion down (one rank of each tensor-parallel group does), and show it."""
-        if self.ranks.tp_rank == 0:
+        """Write a completion down (one rank of each tensor-parallel group does, where the run
+        folder is within reach), and show it."""
+        if self.ranks.tp_rank == 0 and (self.ranks.rank == 0 or self.run_dir.is_dir()):
             self.samples.append(completion)
         if self.show is not None:
             pieces = token_pieces(self.checkpoint.tokenizer, completion.token_ids)
@@ -230,7 +249,8 @@ def merge(shares: Sequence[Generation]) -> Generation:
     for share in shares:
         counters = counters.merge(share.counters)
     completions = sorted(
-        (c for share in shares for c in share.completions), key=lambda c: c.request.index
+        (c for share in shares for c in share.completions),
+        key=lambda c: (c.request.index, c.request.turn),
     )
     return Generation(completions, counters, max(share.seconds for share in shares))
 

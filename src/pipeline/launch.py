@@ -68,6 +68,12 @@ def under_launcher() -> bool:
     return all(name in os.environ for name in OUTER)
 
 
+def ranks_here(plan: Plan) -> int:
+    """Ranks on this node; torchrun spreads a plan over nodes that the plan does not know of."""
+    own = os.environ.get("LOCAL_WORLD_SIZE") if under_launcher() else None
+    return int(own) if own else plan.local_ranks
+
+
 def choose_device(device: str, plan: Plan) -> str:
     """cpu or cuda for the plan's ranks on this node. Raises UserError if there are too few GPUs."""
     if device == "cpu":
@@ -77,9 +83,10 @@ def choose_device(device: str, plan: Plan) -> str:
     gpus = torch.cuda.device_count()
     if device == "auto" and gpus == 0:
         return "cpu"
-    if gpus < plan.local_ranks or not device.startswith(("auto", "cuda")):
+    ranks = ranks_here(plan)
+    if gpus < ranks or not device.startswith(("auto", "cuda")):
         raise UserError(
-            f"model.device={device}: {plan.local_ranks} ranks need a GPU each, and there "
+            f"model.device={device}: {ranks} ranks need a GPU each, and there "
             f"{'is' if gpus == 1 else 'are'} {gpus}: use model.device=cpu"
         )
     return "cuda"
@@ -92,7 +99,7 @@ def threads_per_rank(plan: Plan, threads: int | None, say: Callable[[str], None]
     )
     if threads is not None and not 1 <= threads <= cores:
         raise UserError(f"threads={threads}: must be from 1 to the {cores} cores of this machine")
-    ranks = plan.local_ranks
+    ranks = ranks_here(plan)
     if ranks > cores:
         say(f"{ranks} ranks share {cores} cores: this shows that a plan works, not how fast it is")
     return max(1, (threads or cores) // ranks)
@@ -163,9 +170,15 @@ def _config(job: Job) -> Any:
         local_addr=None if several else "localhost",
         max_restarts=0,
         shutdown_timeout=SHUTDOWN_S,
-        signals_to_handle=",".join(SIGNALS),
+        signals_to_handle=",".join(_heeded()),
         logs_specs=DefaultLogsSpecs(log_dir=str(Path(job.folder) / "logs")),
     )
+
+
+def _heeded() -> list[str]:
+    """Those of SIGNALS that are not ignored: nohup ignores SIGHUP, the agent would not."""
+    known = [name for name in SIGNALS if hasattr(signal, name)]
+    return [n for n in known if signal.getsignal(getattr(signal, n)) is not signal.SIG_IGN]
 
 
 @contextmanager

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from draftmesh.registry import UserError, load_plugins
+from draftmesh.stages.parallel.contact import lost_contact
 from draftmesh.stages.parallel.plan import Plan
 
 PR_SET_PDEATHSIG = 1
 AFTERMATH_S = 5.0
-LOST_PEER = ("gloo", "NCCL", "Connection", "connection", "Timed out", "timed out", "TCPStore")
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,7 @@ def _kind(error: BaseException) -> str:
     did, which then has the first word; error: anything else."""
     if isinstance(error, UserError):
         return "user"
-    lost = isinstance(error, RuntimeError) and any(word in str(error) for word in LOST_PEER)
-    return "aftermath" if lost else "error"
+    return "aftermath" if lost_contact(error) else "error"
 
 
 def _leave_word(folder: Path, kind: str, error: BaseException) -> None:

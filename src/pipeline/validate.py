@@ -10,6 +10,7 @@ from draftmesh.registry.kinds import SUB_KINDS
 from draftmesh.stages.draft.adaptive.node import at_most, is_automatic
 from draftmesh.stages.draft.tree.options import TreeOptions
 from draftmesh.stages.draft.tree.shape import TreeShape
+from draftmesh.stages.ffn.declared import declared_experts
 from draftmesh.stages.parallel.plan import Plan
 
 COUNTS = ("k", "nodes", "top_k", "exit_layer")
@@ -28,6 +29,8 @@ def check_options(cfg: Mapping[str, Any]) -> None:
         _check_verifier(prefix, draft, configs["verifier"])
     plan: Plan = get("parallel", configs["parallel"].name)(configs["parallel"]).plan
     _check_plan(plan, configs["ffn"])
+    _check_experts(plan, configs["ffn"], configs["model"])
+    _check_device(plan, configs["model"])
     _check_engine(cfg, configs, plan)
     _check_peers(configs, plan)
 
@@ -116,6 +119,43 @@ def _check_plan(plan: Plan, ffn: Any) -> None:
     for kind in SUB_KINDS:
         name = getattr(plan, kind)
         if name != "auto":
-            get(kind, name)
+            _check_stage(kind, name)
     if ffn.name == "dense" and plan.ep > 1:
         raise UserError(f"parallel.ep={plan.ep}: ffn=dense has no experts to split; use ffn=moe")
+
+
+def _check_stage(kind: str, name: str) -> None:
+    stage = get(kind, name)
+    if kind == "dispatch" and not hasattr(stage, "replicated"):
+        raise UserError(f"parallel.dispatch={name}: {stage.__name__} lacks replicated")
+
+
+def _check_experts(plan: Plan, ffn: Any, model: Any) -> None:
+    """As far as options tell; once a model is loaded, the ffn stage looks at its experts."""
+    experts = declared_experts(model) if plan.ep > 1 else None
+    if experts is None:
+        return
+    if experts > 1 and plan.ep > experts:
+        raise UserError(
+            f"parallel.ep={plan.ep}: the model has only {experts} experts; lower parallel.ep"
+        )
+    if experts <= 1 and ffn.name in ("auto", "moe") and plan.ep > ffn.experts:
+        raise UserError(
+            f"parallel.ep={plan.ep} ranks but ffn.experts={ffn.experts}: raise ffn.experts"
+        )
+
+
+def _check_device(plan: Plan, model: Any) -> None:
+    """Each of several ranks takes the GPU of its own number on its machine."""
+    if plan.world == 1:
+        return
+    device = getattr(model, "device", None) or ""
+    if device.startswith("cuda:"):
+        raise UserError(
+            f"model.device={device}: {plan.world} ranks need a GPU each; use model.device=cuda"
+        )
+    if getattr(model, "device_map", None) is not None:
+        raise UserError(
+            f"model.device_map={model.device_map}: the plan splits the model over {plan.world} "
+            "ranks; use model.device_map=null"
+        )

@@ -20,8 +20,8 @@ from draftmesh.stages.parallel.ranks import Mesh
 
 @dataclass(frozen=True)
 class Work:
-    """A rank's orders. `log` and `show` reach the tracker and the terminal of the parent process;
-    they are None in ranks that the launcher starts."""
+    """A rank's orders. The run folder that counts is rank 0's. `log` and `show` reach the tracker
+    and the terminal of the parent process; they are None in ranks that the launcher starts."""
 
     cfg: dict[str, Any]
     run_dir: Path
@@ -40,10 +40,9 @@ class Report:
 def execute(work: Work, ranks: Mesh) -> Report | None:
     """Run the task on this rank; rank 0 returns the report."""
     forget_peak_memory()
-    log = work.log or (lambda metrics, step: append_series(work.run_dir, metrics, step))
-    pipeline = build_pipeline(
-        work.cfg, work.run_dir, ranks, log if ranks.rank == 0 else None, work.show
-    )
+    run_dir = ranks.share(work.run_dir.absolute())
+    log = work.log or (lambda metrics, step: append_series(run_dir, metrics, step))
+    pipeline = build_pipeline(work.cfg, run_dir, ranks, log if ranks.rank == 0 else None, work.show)
     if ranks.rank == 0:
         for note in pipeline.notes:
             print(note, file=sys.stderr)

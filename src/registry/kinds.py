@@ -4,15 +4,15 @@ KINDS: dict[str, tuple[str, ...]] = {
     "model": ("load",),
     "draft": ("start", "observe", "propose", "drop", "idle"),
     "verifier": ("verify",),
-    "ffn": ("apply",),
+    "ffn": ("upcycles", "apply"),
     "parallel": (),
     "sampling": ("__call__",),
     "engine": ("generate",),
     "task": (),
     "data": ("load",),
     "tracking": ("start", "log_metrics", "set_tags", "log_artifacts", "finish"),
-    "dispatch": ("dispatch", "combine"),
-    "compute": ("__call__",),
+    "dispatch": ("dispatch", "combine", "predicted_bytes"),
+    "compute": ("supports", "__call__"),
     "placement": ("place",),
 }
 """Kind -> required methods. The first ten are config groups; the last three belong to ffn and

@@ -45,6 +45,14 @@ def endures(args: Any, ranks: Any) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+def waits(args: Any, ranks: Any) -> str:
+    """Every rank says who it is and works on until there is a file "0"."""
+    Path(args["folder"], str(os.getpid())).touch()
+    while not all(ranks.agree(-Path(args["folder"], "0").exists())):
+        time.sleep(0.01)
+    return "went on"
+
+
 def hangs(args: Any, ranks: Any) -> None:
     """Rank 1 never comes to the collective."""
     if ranks.rank == 1:

@@ -126,6 +126,21 @@ def test_nothing_is_left_when_the_parent_ends(tmp_path: Path, number: signal.Sig
     assert ("KeyboardInterrupt" in err) == (number == signal.SIGINT)
 
 
+def test_a_hangup_that_is_ignored_ends_nothing(tmp_path: Path) -> None:
+    """As under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        parent = start("waits", {"ep": 2}, {"folder": str(tmp_path)})
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    for pid in (*pids_in(tmp_path, 2), parent.pid):
+        os.kill(pid, signal.SIGHUP)
+    (tmp_path / "0").touch()
+    out, err = parent.communicate(timeout=60)
+    assert parent.returncode == 0, err
+    assert out.strip() == 'RESULT "went on"'
+
+
 def test_several_nodes_meet_at_the_endpoint() -> None:
     plan = {"ep": 2, "nnodes": 2, "rdzv_endpoint": f"localhost:{free_port()}"}
     nodes = [start("places", {**plan, "node_rank": rank}, "x") for rank in (1, 0)]
@@ -160,6 +175,20 @@ def test_torchrun_with_another_number_of_ranks(monkeypatch: pytest.MonkeyPatch) 
     assert not is_leader(Plan())
     with pytest.raises(UserError, match="torchrun started 3 ranks, but the plan ep2 has 2"):
         launch("launch_cases:places", None, TWO, say=quiet)
+
+
+def test_torchrun_over_several_nodes_runs_a_part_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.setenv(name, "0")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(6), raising=False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert threads_per_rank(Plan(ep=4), None, quiet) == 3
+    assert choose_device("cuda", Plan(ep=4)) == "cuda"
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
+    with pytest.raises(UserError, match="3 ranks need a GPU each"):
+        choose_device("cuda", Plan(ep=4))
 
 
 def test_leader_is_node_0() -> None:

@@ -1,8 +1,9 @@
 import pytest
 from harness import tiny
 
-from draftmesh.pipeline.requests import RequestOptions, requests_of
+from draftmesh.pipeline.requests import RequestOptions, next_turn, requests_of
 from draftmesh.registry import UserError
+from draftmesh.registry.contracts.request import Completion
 from draftmesh.registry.contracts.stage import Prompt
 
 OPTIONS = RequestOptions(20, ("stop",), 9)
@@ -33,3 +34,17 @@ def test_a_prompt_has_to_leave_room(text):
     with pytest.raises(UserError, match="prompt a has"):
         made(Prompt("a", (text,)))
     assert len(made(Prompt("a", (text[:63],)))[0].token_ids) == 63
+
+
+def test_the_next_turn_follows_the_reply():
+    setup = tiny("llama")
+    (first,) = made(
+        Prompt("a", ("Hi", "and", "more"), history=(("user", "Ho"), ("assistant", "Hm")))
+    )
+    second = next_turn(Completion(first, text="Yo"), setup.checkpoint, 64)
+    third = next_turn(Completion(second, text="No"), setup.checkpoint, 64)
+    assert (third.id, third.index, third.turn, third.prompt, third.later) == ("a", 0, 2, "more", ())
+    text = setup.checkpoint.tokenizer.decode(third.token_ids)
+    assert text == "\n\n".join(["Ho", "Hm", "Hi", "Yo", "and", "No", "more"])
+    with pytest.raises(UserError, match=r"prompt a has .* tokens"):
+        next_turn(Completion(first, text="Y" * 64), setup.checkpoint, 64)

@@ -1,14 +1,17 @@
 """A whole run in this process: files, exit code, records."""
 
 import json
+from pathlib import Path
 
 import pytest
 from built import composed
 
 from draftmesh.pipeline.run import run
 from draftmesh.registry import UserError
+from draftmesh.stages.data import demo
 from draftmesh.stages.tracking.none import NoTracker
 
+DEMO = Path(demo.__file__).with_name("demo.jsonl")
 CHOICES = {"model": "tiny_llama", "draft": "ngram", "task": "generate"}
 
 
@@ -31,6 +34,27 @@ def test_a_run_leaves_its_records(tmp_path):
         assert sample["finish_reason"] == "length"
         assert {"id", "prompt", "text", "prompt_tokens", "steps"} <= set(sample)
     assert (tmp_path / "report.html").exists()
+
+
+def test_later_turns_follow_the_replies(tmp_path):
+    cfg = composed("data.turns=all", "draft.min_match=1", "task.baseline=true")
+    assert run(cfg, tmp_path, CHOICES) == 0
+    samples = lines(tmp_path / "samples.jsonl")
+    turns = [json.loads(line)["turns"] for line in DEMO.read_text().splitlines()][:3]
+    asked = [(len(texts), text, turn) for texts in turns for turn, text in enumerate(texts)]
+    assert max(turn for _, _, turn in asked) == 1
+    assert [(s["prompt"], s["turn"]) for s in samples] == [line[1:] for line in asked]
+    longer = [s["prompt_tokens"] for s in samples]
+    assert all(
+        b > a for (_, _, turn), a, b in zip(asked[1:], longer, longer[1:], strict=False) if turn
+    )
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["new_tokens"] == 8 * len(samples)
+    slowest = [max(s["steps"] for s in samples if s["turn"] == turn) for turn in (0, 1)]
+    assert results["target_forwards"] >= sum(slowest)
+    assert results["exactness"] == "checked"
+    page = (tmp_path / "report.html").read_text()
+    assert page.count(", turn 2") == sum(turn for _, _, turn in asked)
 
 
 def test_a_run_is_named_after_its_choices_everywhere(tmp_path, capsys):

@@ -7,9 +7,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from mlflow import MlflowClient
+
+from draftmesh.pipeline.build import BuiltPipeline
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = ["model.dtype=float64", "max_new_tokens=9", "tracking.experiment=ranks"]
@@ -60,6 +63,36 @@ def test_ep4_with_more_ranks_than_prompts(tmp_path, single):
 def test_ep2tp2(tmp_path, single):
     tokens = run(tmp_path, "model=tiny_mixtral", "draft=self", "data.limit=3", "parallel=ep2tp2")
     assert tokens == single
+
+
+def test_torchruns_ranks_write_to_the_leaders_folder_only(tmp_path, single):
+    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d"]
+    options = ["model=tiny_mixtral", "draft=self", "data.limit=3", "parallel=ep2"]
+    python, *rest = command(tmp_path, *options, "hydra.run.dir=run")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    done = subprocess.run(
+        [python, *torchrun, "--rdzv-endpoint=localhost:0", *rest],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=elsewhere,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in elsewhere.iterdir()] == ["run"]
+    lines = (elsewhere / "run" / "samples.jsonl").read_text().splitlines()
+    assert {s["id"]: s["token_ids"] for s in map(json.loads, lines)} == single
+
+
+def test_samples_go_nowhere_where_the_leaders_folder_is_on_another_machine(tmp_path):
+    for rank, folder, written in ((0, "here", 1), (1, "here", 1), (1, "elsewhere", 0)):
+        (tmp_path / "here").mkdir(exist_ok=True)
+        log = SimpleNamespace(append=(seen := []).append)
+        ranks = SimpleNamespace(rank=rank, tp_rank=0)
+        fake = SimpleNamespace(ranks=ranks, run_dir=tmp_path / folder, samples=log, show=None)
+        BuiltPipeline.finished(fake, "completion")
+        assert len(seen) == written
 
 
 def test_a_killed_rank_ends_the_run(tmp_path):

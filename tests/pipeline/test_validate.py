@@ -84,6 +84,76 @@ def test_impossible_plans(overrides):
         check_options(composed(*overrides))
 
 
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["model.device=cuda:1"], r"model\.device=cuda:1: 2 ranks need a GPU each"),
+        (["model=hf", "model.path=x", "model.device_map=auto"], r"model\.device_map=auto: .* 2 r"),
+    ],
+)
+def test_ranks_choose_their_own_gpu(overrides, message):
+    check_options(composed(*overrides))
+    with pytest.raises(UserError, match=message) as error:
+        check_options(composed(*overrides, "parallel=tp2"))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["model=tiny_mixtral"], r"parallel\.ep=9: the model has only 8 experts"),
+        (["model=tiny_mixtral", "ffn.experts=9"], r"parallel\.ep=9: the model has only 8"),
+        (["model=tiny_mixtral", "model.experts=9"], None),
+        (["model=tiny_mixtral", "+model.extra.num_local_experts=9"], None),
+        (["model=tiny_llama"], r"parallel\.ep=9 ranks but ffn\.experts=8: raise ffn\.experts"),
+        (["model=tiny_llama", "ffn=moe", "ffn.experts=9"], None),
+        (["ffn=moe"], r"parallel\.ep=9 ranks but ffn\.experts=8"),
+        (["model=hf", "model.path=moe"], r"parallel\.ep=9: the model has only 4 experts"),
+        (["model=hf", "model.path=nested"], r"parallel\.ep=9: the model has only 6 experts"),
+        (["model=hf", "model.path=silent", "ffn=moe"], None),
+        (["model=hf", "model.path=broken"], None),
+        (["model=hf", "model.path=organisation/model"], None),
+    ],
+)
+def test_more_ranks_than_experts(tmp_path, monkeypatch, overrides, message):
+    monkeypatch.chdir(tmp_path)
+    folders = {
+        "moe": '{"n_routed_experts": 4}',
+        "nested": '{"text_config": {"num_experts": 6}}',
+        "silent": '{"num_experts": null}',
+        "broken": "{",
+    }
+    for name, text in folders.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(text)
+    check_options(composed(*overrides))
+    if message is None:
+        check_options(composed(*overrides, "parallel.ep=9"))
+        return
+    with pytest.raises(UserError, match=message) as error:
+        check_options(composed(*overrides, "parallel.ep=9"))
+    assert "\n" not in str(error.value)
+
+
+class Bare:
+    """A dispatcher without `replicated`."""
+
+    @dataclass(frozen=True)
+    class Config:
+        name: str = "bare"
+
+    def dispatch(self): ...
+    def combine(self): ...
+    def predicted_bytes(self): ...
+
+
+def test_a_dispatcher_says_whether_its_tokens_are_replicated():
+    with REGISTRY.isolated():
+        REGISTRY.register("dispatch", "bare")(Bare)
+        with pytest.raises(UserError, match=r"dispatch=bare: Bare lacks replicated"):
+            check_options(composed("parallel.dispatch=bare"))
+
+
 class Shaped:
     @dataclass(frozen=True)
     class Config:

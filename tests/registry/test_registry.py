@@ -137,6 +137,22 @@ def test_contract_is_checked_with_the_missing_methods_named():
         r.get("data", "plain")
 
 
+@pytest.mark.parametrize(
+    ("kind", "methods", "lacks"),
+    [
+        ("ffn", ("apply",), "upcycles"),
+        ("dispatch", ("dispatch", "combine"), "predicted_bytes"),
+        ("compute", ("__call__",), "supports"),
+    ],
+)
+def test_experts_stages_are_asked_for_all_that_is_called(kind, methods, lacks):
+    r = registry()
+    members = dict.fromkeys(methods, lambda self: None)
+    r.register(kind, "part")(type("Part", (), {"Config": Stage.Config, **members}))
+    with pytest.raises(UserError, match=f"lacks {lacks}$"):
+        r.get(kind, "part")
+
+
 def test_unknown_name_and_kind_suggest():
     r = registry(Entry("draft", "lookahead", "a:B", "acme 0.1"))
     with pytest.raises(UserError, match=r"draft=lookahaed: unknown; did you mean lookahead\?") as e:

@@ -44,6 +44,10 @@ class Counters:
         """All the time of the loop."""
         return self.prefill_s + self.draft_s + self.verify_s + self.wait_s + self.overhead_s
 
+    def then(self, other: "Counters") -> "Counters":
+        """The same sequences' loop, and what it did after that: everything adds up."""
+        return Counters(**{name: mine + getattr(other, name) for name, mine in vars(self).items()})
+
     def merge(self, other: "Counters") -> "Counters":
         """Two data-parallel groups that ran side by side: what happened to sequences adds up;
         rounds, forwards and times are those of the slower group, since they overlap."""

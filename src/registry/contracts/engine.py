@@ -16,6 +16,11 @@ class Generation:
     counters: Counters
     seconds: float
 
+    def then(self, later: "Generation") -> "Generation":
+        """This and what the same process generated after it."""
+        done = self.completions + later.completions
+        return Generation(done, self.counters.then(later.counters), self.seconds + later.seconds)
+
 
 class Engine(Protocol):
     """Completes requests with the stages it was built from: `Stage(config, checkpoint, target,

@@ -11,7 +11,9 @@ class Request:
     """A prompt to complete.
 
     `index` is the request's number in the run: with `seed` and the position it keys every random
-    draw, so a request's tokens do not depend on what else is in its batch.
+    draw, so a request's tokens do not depend on what else is in its batch. `later` are the user's
+    turns after this one, `history` the (role, content) messages before it; later turns have the
+    same index.
     """
 
     id: str
@@ -23,6 +25,8 @@ class Request:
     stop: tuple[str, ...] = ()
     category: str | None = None
     turn: int = 0
+    later: tuple[str, ...] = ()
+    history: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass

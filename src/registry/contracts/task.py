@@ -56,6 +56,15 @@ class Pipeline(Protocol):
         counters and the longest time, the others get their own. `batch_size` None is the run's."""
         ...
 
+    def converse(
+        self,
+        engine: Engine,
+        requests: Sequence[Request],
+        on_finish: Callable[[Completion], None] = ...,
+    ) -> Generation:
+        """`generate`, and then the later turns of each prompt, which follow the replies."""
+        ...
+
     def draft(self, node: Mapping[str, Any]) -> Draft:
         """Another draft for this target, from its options."""
         ...

@@ -5,6 +5,10 @@ from typing import Any
 
 from draftmesh.registry import UserError
 
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
+CHOSEN = ("num_experts_per_tok", "top_k_experts")
+"""Names in configurations: how many experts there are, and how many of them a token gets."""
+
 
 def expert_modules(model: Any) -> list[Any]:
     """Modules that follow transformers' experts conventions, in layer order.
@@ -24,8 +28,7 @@ def expert_modules(model: Any) -> list[Any]:
 def has_experts(model: Any) -> bool:
     """Whether the checkpoint's configuration speaks of experts, however they are implemented."""
     config = model.config.get_text_config()
-    names = ("num_experts", "num_local_experts", "n_routed_experts")
-    return any((getattr(config, name, None) or 0) > 1 for name in names)
+    return any((getattr(config, name, None) or 0) > 1 for name in EXPERTS)
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class Parameters:
 def count_parameters(model: Any, top_k: int | None = None) -> Parameters:
     """Count before anything is split. `top_k` defaults to the configuration's experts per token."""
     total = sum(p.numel() for p in model.parameters())
-    k = top_k or getattr(model.config.get_text_config(), "num_experts_per_tok", None) or 1
+    config = model.config.get_text_config()
+    k = top_k or next((n for name in CHOSEN if (n := getattr(config, name, None))), 1)
     idle = 0
     for module in expert_modules(model):
         experts = int(module.down_proj.shape[0])

@@ -3,8 +3,12 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 
 import torch
+
+WAITING = 1000
+"""Phases whose events are kept before those that are over are summed up."""
 
 
 class Stopwatch:
@@ -29,20 +33,26 @@ class Stopwatch:
         yield
         last.record()
         self._events.append((name, first, last))
+        if len(self._events) > WAITING:
+            self._sum_up()
 
     def seconds(self, name: str) -> float:
         """Seconds so far."""
         if self._events:
             torch.cuda.synchronize()
-            for phase, first, last in self._events:
-                self._add(phase, first.elapsed_time(last) / 1000)
-            self._events.clear()
+            self._sum_up()
         return self._seconds.get(name, 0.0)
 
     def reset(self) -> None:
         """Start again from zero."""
         self._seconds.clear()
         self._events.clear()
+
+    def _sum_up(self) -> None:
+        done = list(takewhile(lambda event: event[2].query(), self._events))
+        for phase, first, last in done:
+            self._add(phase, first.elapsed_time(last) / 1000)
+        del self._events[: len(done)]
 
     def _add(self, name: str, seconds: float) -> None:
         self._seconds[name] = self._seconds.get(name, 0.0) + seconds

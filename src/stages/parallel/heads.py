@@ -24,6 +24,10 @@ def obstacle(module: Any, group: Group) -> str | None:
     """Why a module's attention cannot be split by key/value groups; None if it can."""
     if any(linear_part(module, name) is None for name in PROJECTIONS):
         return "has no separate q, k, v and o projections"
+    extra = [n for n, m in module.named_children() if isinstance(m, nn.Linear)]
+    extra = [name for name in extra if name not in PROJECTIONS]
+    if extra or module.o_proj.in_features != module.q_proj.out_features:
+        return "has more than q, k, v and o projections, such as an output gate"
     dim = getattr(module, "head_dim", None)
     if not dim or module.q_proj.out_features % dim or module.k_proj.out_features % dim:
         return "has no uniform heads"

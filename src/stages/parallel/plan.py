@@ -1,8 +1,11 @@
 """The mesh of a run: world = dp * tp = ep * etp. Imports no torch."""
 
+import re
 from dataclasses import dataclass
 
 from draftmesh.registry import UserError, register
+
+ENDPOINT = r"(\[[\w.:-]+\]|[\w.:-]+):[0-9]{1,5}"
 
 
 @dataclass(frozen=True)
@@ -65,10 +68,10 @@ class Plan:
                 f"parallel.ep={self.ep} x parallel.etp={self.etp}: change parallel.tp"
             )
         if self.ep * self.etp != self.world:
+            fitting = f"set parallel.etp={self.tp // self.ep} or " if self.tp % self.ep == 0 else ""
             raise UserError(
                 f"parallel.ep={self.ep} x parallel.etp={self.etp} leaves some of the {self.world} "
-                f"ranks of parallel.tp={self.tp} without experts: set parallel.etp="
-                f"{max(1, self.tp // self.ep)} or change parallel.ep"
+                f"ranks of parallel.tp={self.tp} without experts: {fitting}change parallel.ep"
             )
 
     def _check_dispatch(self) -> None:
@@ -92,9 +95,11 @@ class Plan:
             raise UserError(
                 f"parallel.node_rank={self.node_rank}: must be from 0 to {self.nnodes - 1}"
             )
-        if self.nnodes > 1 and not self.rdzv_endpoint:
+        if self.nnodes > 1 and not re.fullmatch(ENDPOINT, self.rdzv_endpoint or ""):
+            given = f"={self.rdzv_endpoint}" if self.rdzv_endpoint else ""
             raise UserError(
-                "parallel.rdzv_endpoint: several machines need node 0's host:port, the same on each"
+                f"parallel.rdzv_endpoint{given}: several machines need node 0's host:port, the "
+                "same on each"
             )
 
 

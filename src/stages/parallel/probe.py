@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from draftmesh.registry import UserError
+from draftmesh.stages.parallel.contact import lost_contact
 from draftmesh.stages.parallel.plain import plain_forward, sample_tokens
 
 TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-2}
@@ -30,9 +31,10 @@ class Probe:
     def check(self, what: str) -> float:
         """The median over tokens of the relative change of the logits since the start.
 
-        Raises UserError if it is beyond rounding: the model's layout is one that we split wrongly.
+        Raises UserError if it is beyond rounding, or if the forward fails: the model's layout is
+        one that we split wrongly.
         """
-        after = self._logits()
+        after = self._logits_after(what)
         change = (after - self.before).norm(dim=-1) / self.before.norm(dim=-1).clamp_min(1e-30)
         median = float(change.median())
         if not median <= TOLERANCE.get(self.model.dtype, LOW_PRECISION):
@@ -41,6 +43,17 @@ class Probe:
                 f"(logits change by {median:.1%}): use parallel=single or another model"
             )
         return median
+
+    def _logits_after(self, what: str) -> Tensor:
+        try:
+            return self._logits()
+        except RuntimeError as error:
+            if lost_contact(error) or isinstance(error, torch.OutOfMemoryError):
+                raise
+            raise UserError(
+                f"{what}: {type(self.model).__name__} fails when it is split "
+                f"({str(error).partition(chr(10))[0]}): use parallel=single or another model"
+            ) from error
 
     def _logits(self) -> Tensor:
         logits = plain_forward(self.model, self.tokens)[0]

@@ -71,6 +71,13 @@ class Mesh:
         dist.gather_object(item, items, dst=0)
         return items
 
+    def share(self, item: Any) -> Any:
+        """Rank 0's item (picklable), on every rank."""
+        items = [item]
+        if self.world > 1:
+            dist.broadcast_object_list(items, src=0)
+        return items[0]
+
     def own(self, items: Sequence[Any]) -> list[Any]:
         """The items (prompts) that this rank's data-parallel group owns: every dp-th one."""
         return list(items[self.dp_rank :: self.dp])

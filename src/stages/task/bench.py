@@ -65,7 +65,7 @@ class Bench:
                 told = (name, repeat) == ("method", 0)
                 pipeline.reset_meters()
                 finished = pipeline.finished if told else _ignore
-                done[name].append(pipeline.generate(sides[name], requests, finished))
+                done[name].append(pipeline.converse(sides[name], requests, finished))
                 if told:
                     pipeline.keep_meters()
         rows = [

@@ -31,12 +31,12 @@ class Generate:
         """Complete every prompt after a short warm-up."""
         requests = pipeline.requests()
         warm_up(pipeline, pipeline.engine, requests)
-        generation = pipeline.generate(pipeline.engine, requests, pipeline.finished)
+        generation = pipeline.converse(pipeline.engine, requests, pipeline.finished)
         pipeline.keep_meters()
         plain = None
         if self.config.baseline:
             warm_up(pipeline, pipeline.plain, requests)
-            plain = pipeline.generate(pipeline.plain, requests)
+            plain = pipeline.converse(pipeline.plain, requests)
         return RunResult(
             generation=generation,
             plain=plain,

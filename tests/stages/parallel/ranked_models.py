@@ -61,6 +61,15 @@ CONFIGS: dict[str, tuple[type, dict[str, Any]]] = {
             "num_key_value_heads": 4,
         },
     ),
+    "afmoe": (
+        hf.AfmoeConfig,
+        {
+            "num_experts": 8,
+            "num_experts_per_tok": 3,
+            "moe_intermediate_size": 20,
+            "num_dense_layers": 1,
+        },
+    ),
     "gpt_oss": (
         hf.GptOssConfig,
         {
@@ -72,7 +81,7 @@ CONFIGS: dict[str, tuple[type, dict[str, Any]]] = {
         },
     ),
 }
-MOE = ("mixtral", "qwen3_moe", "olmoe", "deepseek_v3", "gpt_oss")
+MOE = ("mixtral", "qwen3_moe", "olmoe", "deepseek_v3", "afmoe", "gpt_oss")
 
 
 def tiny(name: str, dtype: torch.dtype = torch.float64, **changes: Any) -> Any:

@@ -43,6 +43,10 @@ def test_mesh_of_a_configuration(
         ({"ep": 4, "nnodes": 3}, r"parallel\.nnodes=3 does not divide"),
         ({"ep": 4, "nnodes": 2}, r"parallel\.rdzv_endpoint"),
         ({"ep": 4, "nnodes": 2, "node_rank": 2}, r"parallel\.node_rank=2"),
+        ({"ep": 2, "tp": 3}, r"without experts: change parallel\.ep$"),
+        ({"ep": 2, "nnodes": 2, "rdzv_endpoint": "host"}, r"parallel\.rdzv_endpoint=host: .*port"),
+        ({"ep": 2, "nnodes": 2, "rdzv_endpoint": "host:x"}, r"parallel\.rdzv_endpoint=host:x"),
+        ({"ep": 2, "nnodes": 2, "rdzv_endpoint": "a/b:80"}, r"parallel\.rdzv_endpoint=a/b:80"),
         ({"ep": 2, "timeout_s": 0}, r"parallel\.timeout_s"),
         ({"dispach": "local"}, r"parallel\.dispach.*did you mean parallel\.dispatch"),
     ],
@@ -50,6 +54,11 @@ def test_mesh_of_a_configuration(
 def test_impossible_meshes_name_the_option(node: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         build("parallel", {"name": "mesh", **node})
+
+
+@pytest.mark.parametrize("endpoint", ["node-0.local:29500", "10.0.0.1:80", "[::1]:29500"])
+def test_endpoints_of_several_machines(endpoint: str) -> None:
+    assert Plan(ep=2, nnodes=2, rdzv_endpoint=endpoint).rdzv_endpoint == endpoint
 
 
 def test_planning_needs_no_torch() -> None:

@@ -113,6 +113,8 @@ def test_too_few_key_value_heads_are_replicated_and_said() -> None:
     (note,) = values(2, "tp2 phi3")[0]["notes"]
     assert "no separate q, k, v and o projections" in note
     assert "feed-forward" not in note
+    (note,) = values(2, "tp2 afmoe")[0]["notes"]
+    assert "more than q, k, v and o projections" in note
 
 
 def test_collectives_per_forward() -> None:
