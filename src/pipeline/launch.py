@@ -176,9 +176,10 @@ def _config(job: Job) -> Any:
 
 
 def _heeded() -> list[str]:
-    """Those of SIGNALS that are not ignored: nohup ignores SIGHUP, the agent would not."""
-    known = [name for name in SIGNALS if hasattr(signal, name)]
-    return [n for n in known if signal.getsignal(getattr(signal, n)) is not signal.SIG_IGN]
+    """SIGNALS without a SIGHUP that is ignored, as by nohup: the agent would heed it."""
+    hangup = getattr(signal, "SIGHUP", None)
+    ignored = hangup is None or signal.getsignal(hangup) is signal.SIG_IGN
+    return [name for name in SIGNALS if name != "SIGHUP" or not ignored]
 
 
 @contextmanager

@@ -130,13 +130,15 @@ def test_interrupt_ends_a_multirun(call, pipeline):
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_so_do_signals(call, pipeline, signum, monkeypatch):
-    """SIGHUP is at its default, as on a terminal; under nohup the tests start with it ignored."""
+    """As on a terminal; under nohup, or behind a shell's &, tests start with some ignored."""
     closed = []
     monkeypatch.setattr(app, "_close", lambda folder, code: closed.append(code) or code)
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    hangup = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
     pipeline.outcome = lambda cfg, run_dir: os.kill(os.getpid(), signum)
     assert call("-m", "seed=1,2").code == 130
-    signal.signal(signal.SIGHUP, before)
+    signal.signal(signal.SIGHUP, hangup)
+    signal.signal(signal.SIGINT, interrupt)
     assert len(pipeline.calls) == 1
     assert closed == [130]
 
