@@ -65,13 +65,18 @@ def test_acceptance_by_category_leaves_the_prefill_out():
 def test_both_sides_are_measured_in_turn(tmp_path, monkeypatch):
     pipeline = built(tmp_path, "draft=ngram", "draft.min_match=1")
     order = []
-    generate = type(pipeline).generate
 
-    def recording(self, engine, *arguments, **options):
-        order.append("method" if engine is self.engine else "plain")
-        return generate(self, engine, *arguments, **options)
+    def record(name):
+        decode = getattr(type(pipeline), name)
 
-    monkeypatch.setattr(type(pipeline), "generate", recording)
+        def recording(self, engine, *arguments, **options):
+            order.append("method" if engine is self.engine else "plain")
+            return decode(self, engine, *arguments, **options)
+
+        monkeypatch.setattr(type(pipeline), name, recording)
+
+    record("generate")
+    record("converse")
     result = Bench(Bench.Config(repeats=3, verify_nodes=[2, 4])).run(pipeline)
     assert order[:2] == ["method", "plain"]  # warm-up
     assert order[2:] == ["method", "plain", "plain", "method", "method", "plain"]
