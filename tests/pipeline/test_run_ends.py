@@ -21,8 +21,8 @@ from draftmesh.stages.tracking.mlflow import MlflowTracker
 folder, ending = sys.argv[1:]
 tracker = MlflowTracker(MlflowTracker.Config(folder=folder))
 with tracked(tracker, ending, {"seed": 0}, {}):
-    print(tracker.run_id, flush=True)
     tracker.log_metrics({"before_the_end": 1.0})
+    print(tracker.run_id, flush=True)
     if ending == "raise":
         raise RuntimeError("out of memory")
     if ending != "finish":
