@@ -149,9 +149,7 @@ class BuiltPipeline:
     ) -> Generation:
         """Complete requests over all ranks (see the contract)."""
         together = batch_size or self.spec.batch_size
-        own = engine.generate(self.ranks.own(requests), together, on_finish)
-        shares = self.ranks.gather(own)
-        return own if shares is None else merge(shares)
+        return self._gathered(engine.generate(self.ranks.own(requests), together, on_finish))
 
     def converse(
         self,
@@ -160,14 +158,16 @@ class BuiltPipeline:
         on_finish: Callable[[Completion], None] = lambda completion: None,
     ) -> Generation:
         """Complete requests turn by turn over all ranks (see the contract)."""
-        turns = [engine.generate(self.ranks.own(requests), self.spec.batch_size, on_finish)]
+        last = own = engine.generate(self.ranks.own(requests), self.spec.batch_size, on_finish)
         for _ in range(max((len(request.later) for request in requests), default=0)):
-            replied = [c for c in turns[-1].completions if c.request.later]
+            replied = [c for c in last.completions if c.request.later]
             asked = [next_turn(c, self.checkpoint, self.target.context) for c in replied]
-            turns.append(engine.generate(asked, self.spec.batch_size, on_finish))
-        own = turns[0]
-        for turn in turns[1:]:
-            own = own.then(turn)
+            last = engine.generate(asked, self.spec.batch_size, on_finish)
+            own = own.then(last)
+        return self._gathered(own)
+
+    def _gathered(self, own: Generation) -> Generation:
+        """On rank 0 the shares of all data-parallel groups as one, elsewhere this rank's own."""
         shares = self.ranks.gather(own)
         return own if shares is None else merge(shares)
 

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from draftmesh.pipeline.failure import first_failure
+from draftmesh.pipeline.lifecycle import heeds_hangup
 from draftmesh.pipeline.rank import Job, perform, resolve, run_rank
 from draftmesh.registry import UserError, load_plugins
 from draftmesh.stages.parallel.plan import Plan
@@ -176,10 +177,8 @@ def _config(job: Job) -> Any:
 
 
 def _heeded() -> list[str]:
-    """SIGNALS without a SIGHUP that is ignored, as by nohup: the agent would heed it."""
-    hangup = getattr(signal, "SIGHUP", None)
-    ignored = hangup is None or signal.getsignal(hangup) is signal.SIG_IGN
-    return [name for name in SIGNALS if name != "SIGHUP" or not ignored]
+    """SIGNALS without a SIGHUP that is ignored: the agent would heed it."""
+    return [name for name in SIGNALS if name != "SIGHUP" or heeds_hangup()]
 
 
 @contextmanager

@@ -74,10 +74,13 @@ def stop_signals() -> Iterator[None]:
 
 def _caught() -> list[signal.Signals]:
     caught = [signal.SIGINT, signal.SIGTERM]
+    return [*caught, signal.SIGHUP] if heeds_hangup() else caught
+
+
+def heeds_hangup() -> bool:
+    """Whether there is a SIGHUP here and it is not ignored, as by nohup."""
     hangup = getattr(signal, "SIGHUP", None)
-    if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
-        caught.append(hangup)
-    return caught
+    return hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN
 
 
 def _status(error: BaseException) -> RunStatus:

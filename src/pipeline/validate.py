@@ -11,6 +11,7 @@ from draftmesh.stages.draft.adaptive.node import at_most, is_automatic
 from draftmesh.stages.draft.tree.options import TreeOptions
 from draftmesh.stages.draft.tree.shape import TreeShape
 from draftmesh.stages.ffn.declared import declared_experts
+from draftmesh.stages.ffn.experts import check_copies, check_ranks
 from draftmesh.stages.parallel.plan import Plan
 
 COUNTS = ("k", "nodes", "top_k", "exit_layer")
@@ -135,14 +136,10 @@ def _check_experts(plan: Plan, ffn: Any, model: Any) -> None:
     experts = declared_experts(model) if plan.ep > 1 else None
     if experts is None:
         return
-    if experts > 1 and plan.ep > experts:
-        raise UserError(
-            f"parallel.ep={plan.ep}: the model has only {experts} experts; lower parallel.ep"
-        )
-    if experts <= 1 and ffn.name in ("auto", "moe") and plan.ep > ffn.experts:
-        raise UserError(
-            f"parallel.ep={plan.ep} ranks but ffn.experts={ffn.experts}: raise ffn.experts"
-        )
+    if experts > 1:
+        check_ranks(plan.ep, experts)
+    elif ffn.name in ("auto", "moe"):
+        check_copies(plan.ep, ffn.experts)
 
 
 def _check_device(plan: Plan, model: Any) -> None:

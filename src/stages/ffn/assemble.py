@@ -4,6 +4,7 @@ from typing import Any
 
 from draftmesh.registry import UserError, build
 from draftmesh.stages.ffn.dispatcher import Dispatcher
+from draftmesh.stages.ffn.experts import check_ranks
 from draftmesh.stages.ffn.moe import NAME, MoE
 from draftmesh.stages.ffn.shard import shard_experts
 from draftmesh.stages.ffn.sliced import InnerSplit, OwnSlice
@@ -23,10 +24,7 @@ def assemble(model: Any, modules: list[Any], mesh: Mesh, shared: bool = False) -
     if len(sizes) > 1:
         raise UserError(f"parallel: layers with {sorted(sizes)} experts are not supported")
     experts = sizes.pop()
-    if mesh.ep > experts:
-        raise UserError(
-            f"parallel.ep={mesh.ep}: the model has only {experts} experts; lower parallel.ep"
-        )
+    check_ranks(mesh.ep, experts)
     placement: Placement = build("placement", {"name": plan.placement}).place(experts, mesh.ep)
     held = placement.held_by(mesh.ep_rank)
     for module in modules:

@@ -31,6 +31,20 @@ def has_experts(model: Any) -> bool:
     return any((getattr(config, name, None) or 0) > 1 for name in EXPERTS)
 
 
+def check_ranks(ep: int, experts: int) -> None:
+    """Raises UserError if a model's own experts do not give every rank one."""
+    if ep > experts:
+        raise UserError(
+            f"parallel.ep={ep}: the model has only {experts} experts; lower parallel.ep"
+        )
+
+
+def check_copies(ep: int, copies: int) -> None:
+    """Raises UserError if the copies that a dense block becomes do not."""
+    if ep > copies:
+        raise UserError(f"parallel.ep={ep} ranks but ffn.experts={copies}: raise ffn.experts")
+
+
 @dataclass(frozen=True)
 class Parameters:
     """`total` parameters of the model, and `active` ones, that one token's forward uses."""

@@ -5,7 +5,13 @@ from typing import Any
 
 from draftmesh.registry import UserError, register
 from draftmesh.stages.ffn.assemble import assemble
-from draftmesh.stages.ffn.experts import Parameters, count_parameters, expert_modules, has_experts
+from draftmesh.stages.ffn.experts import (
+    Parameters,
+    check_copies,
+    count_parameters,
+    expert_modules,
+    has_experts,
+)
 from draftmesh.stages.ffn.moe import MoE
 from draftmesh.stages.ffn.upcycle import upcycle
 from draftmesh.stages.parallel.ranks import Mesh
@@ -61,10 +67,7 @@ class Auto:
 
     def _upcycled(self, model: Any, mesh: Mesh) -> FeedForward:
         c = self.config
-        if mesh.ep > c.experts:
-            raise UserError(
-                f"parallel.ep={mesh.ep} ranks but ffn.experts={c.experts}: raise ffn.experts"
-            )
+        check_copies(mesh.ep, c.experts)
         blocks = upcycle(model, c.experts, c.top_k, c.seed)
         note = (
             f"ffn={c.name}: the dense model became {blocks} blocks of {c.experts} equal experts, "

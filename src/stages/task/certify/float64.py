@@ -12,12 +12,10 @@ from draftmesh.stages.task.certify.memory import layers_that_fit
 
 @dataclass(frozen=True)
 class Doubled:
-    """The pipeline in float64, None where there can be none; a note says what is missing. `again`:
-    it is not the run's own."""
+    """The pipeline in float64, None where there can be none; a note says what is missing."""
 
     pipeline: Pipeline | None
     note: str | None = None
-    again: bool = True
 
 
 def in_float64(pipeline: Pipeline) -> Doubled:
@@ -27,7 +25,7 @@ def in_float64(pipeline: Pipeline) -> Doubled:
     """
     target, ranks = pipeline.target, pipeline.ranks
     if target.dtype == torch.float64:
-        return Doubled(pipeline, again=False)
+        return Doubled(pipeline)
     name, total = pipeline.spec.model["name"], target.num_layers
     options = {field.name for field in fields(get("model", name).Config)}
     if "dtype" not in options:

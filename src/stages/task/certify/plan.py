@@ -40,13 +40,13 @@ def checks_for(
     the verifier shares plain decoding's noise, else draws; the run's own dtype as a report, or as
     the test where float64 is left out."""
     size = pipeline.spec.batch_size * pipeline.ranks.dp
-    sampling = not pipeline.sampler.greedy
+    sampling, rounded = not pipeline.sampler.greedy, pipeline.target.dtype != torch.float64
     checks: list[Check] = [ExactCheck(pipeline, requests[:size])]
     doubled = in_float64(pipeline)
-    checks += _float64(doubled, requests, sampled=sampling and pipeline.comparable)
+    checks += _float64(doubled, requests, sampled=sampling and pipeline.comparable and rounded)
     if sampling and pipeline.comparable:
         checks.append(_sampled("own", pipeline, requests))
-    if pipeline.target.dtype != torch.float64:
+    if rounded:
         checks.append(_greedy("own", pipeline, requests, must=doubled.pipeline is None))
     if sampling and not pipeline.comparable:
         checks.append(DrawCheck(pipeline, requests, distance=distance, significance=significance))
@@ -57,7 +57,7 @@ def _float64(doubled: Doubled, requests: Sequence[Request], *, sampled: bool) ->
     if doubled.pipeline is None:
         return [LeftOut("float64_greedy", GREEDY.format("float64"), doubled.note or "")]
     checks = [_greedy("float64", doubled.pipeline, requests, must=True, note=doubled.note)]
-    if sampled and doubled.again:
+    if sampled:
         checks.append(_sampled("float64", doubled.pipeline, requests, note=doubled.note))
     return checks
 

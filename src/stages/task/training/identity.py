@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from draftmesh.registry import UserError
+from draftmesh.stages.model.manifest import file_sha256
 from draftmesh.stages.task.records.files import write_text
 
 SAMPLE = 64
@@ -21,11 +22,8 @@ def digest(facts: object) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """Of a file's content; of its name where there is none, which others complain about."""
-    if not path.is_file():
-        return str(path)
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """Of a file's content; its name where there is none, which others complain about."""
+    return file_sha256(path) if path.is_file() else str(path)
 
 
 def model_digest(model: nn.Module) -> str:
